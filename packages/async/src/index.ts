@@ -1,1 +1,6 @@
-export {};
+export * from "./backoff.ts";
+export * from "./broadcast.ts";
+export * from "./clock.ts";
+export * from "./deadline.ts";
+export * from "./serial-queue.ts";
+export * from "./single-flight.ts";

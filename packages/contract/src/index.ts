@@ -1,1 +1,6 @@
-export {};
+export * from "./features.ts";
+export * from "./ids.ts";
+export * from "./limits.ts";
+export * from "./object-names.ts";
+export * from "./reasons.ts";
+export * from "./timings.ts";

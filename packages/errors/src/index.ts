@@ -1,1 +1,3 @@
-export {};
+export * from "./grpc-codes.ts";
+export * from "./holdfast-error.ts";
+export * from "./wire.ts";
