@@ -3,7 +3,12 @@
  * (docs/design/object-contract.md; spelled out literally in object-names.test.ts)
  */
 
-export const sandboxResource = { group: "agents.x-k8s.io", version: "v1beta1", plural: "sandboxes", kind: "Sandbox" } as const;
+export const sandboxResource = {
+  group: "agents.x-k8s.io",
+  version: "v1beta1",
+  plural: "sandboxes",
+  kind: "Sandbox",
+} as const;
 export const templateResource = {
   group: "extensions.agents.x-k8s.io",
   version: "v1beta1",

@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
 import { type Status, StatusSchema } from "@holdfast/api/google/rpc/status_pb";
-import { errorDomain, reasons, retryAfterMs, type Reason } from "@holdfast/contract";
+import { errorDomain, type Reason, reasons, retryAfterMs } from "@holdfast/contract";
 import { grpcCodes } from "./grpc-codes.ts";
 import { HoldfastError } from "./holdfast-error.ts";
 

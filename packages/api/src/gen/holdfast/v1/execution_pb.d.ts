@@ -69,7 +69,7 @@ export declare type ExecuteRequest = Message<"holdfast.v1.ExecuteRequest"> & {
   maxOutput: bigint;
 
   /**
-   * The whole of standard input, at most 1 MiB; it ends after it.
+   * The whole of standard input, at most 3 MiB; it ends after it.
    *
    * @generated from field: bytes stdin = 8;
    */
