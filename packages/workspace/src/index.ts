@@ -1,1 +1,2 @@
-export {};
+export * from "./ports/cluster.ts";
+export * from "./ports/guest.ts";

@@ -1,0 +1,149 @@
+import type { Deadline, Subscription } from "@holdfast/async";
+import type { PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
+import type { HoldfastError } from "@holdfast/errors";
+
+/** What was last asked of a workspace. An absent mode reads as Running. */
+export type Mode = "Running" | "Suspended";
+
+/** The Sandbox of a workspace as one uncached read showed it. A write is composed from exactly one of these. */
+export interface SandboxReading {
+  readonly name: string;
+  readonly uid: SandboxUid;
+  readonly resourceVersion: string;
+  readonly generation: number;
+  /** The highest observedGeneration of any condition; 0 when there is none. The conditions' values are not believed. */
+  readonly observedGeneration: number;
+  readonly mode: Mode;
+  readonly deleting: boolean;
+  readonly createdAt: Date;
+  readonly stamps: Stamps;
+  /** The template label on its pod template; undefined when it has none (not a workspace of this service). */
+  readonly template: string | undefined;
+  readonly runtimeClassName: string | undefined;
+  readonly disk: DiskVerdict;
+  /** Set when the object carries a shutdownTime: it may delete its disk by itself, which is reported. */
+  readonly shutdown: { readonly time: string; readonly policy: string } | undefined;
+}
+
+/** Our annotations, as text. Absent ones are undefined. */
+export interface Stamps {
+  readonly holderEpoch: string | undefined;
+  readonly modeChangedAt: string | undefined;
+  readonly podTemplateHash: string | undefined;
+  readonly createdBy: string | undefined;
+  readonly writtenBy: string | undefined;
+  readonly volumeClaimUids: string | undefined;
+}
+
+/** L10: whether the disk of a template or Sandbox can hold a workspace. */
+export type DiskVerdict =
+  | { readonly usable: true; readonly root: string; readonly entries: readonly string[] }
+  | { readonly usable: false; readonly why: string; readonly claims: readonly string[] };
+
+/** A SandboxTemplate, opaque but for what the checks need. */
+export interface TemplateReading {
+  readonly name: string;
+  readonly disk: DiskVerdict;
+  /** The pod template and claims to create from; only the cluster looks inside. */
+  readonly blueprint: unknown;
+}
+
+/** A pod owned by one Sandbox (by owner uid). */
+export interface PodReading {
+  readonly name: string;
+  readonly uid: PodUid;
+  /** Undefined: not yet. */
+  readonly ip: string | undefined;
+  readonly phase: "Pending" | "Running" | "Succeeded" | "Failed" | "Unknown";
+  readonly ready: boolean;
+  readonly deleting: boolean;
+  readonly gracePeriodSeconds: number | undefined;
+  readonly node: string | undefined;
+  readonly image: string;
+  readonly restartCount: number;
+  readonly lastTermination: string | undefined;
+  /** Why it does not start, as "unschedulable: …", "image pull: …", "crash loop: …", "out of memory". */
+  readonly problem: string | undefined;
+}
+
+/** A write's three endings. Unknown is never read as refused: a late request can still land. */
+export type WriteEnding<Value> =
+  | { readonly t: "applied"; readonly value: Value }
+  | { readonly t: "refused"; readonly why: Refusal; readonly error: HoldfastError }
+  | { readonly t: "unknown"; readonly cause: unknown };
+
+/**
+ * `condition`: a tested value had moved, or the patch is wrong: re-read to tell (L24). `absent`: the object is not there.
+ * `other`: the server's words are in the error.
+ */
+export type Refusal = "condition" | "absent" | "other";
+
+/** Creating has one more ending: something of that name stands. */
+export type CreateEnding = WriteEnding<SandboxReading> | { readonly t: "exists" };
+
+export interface CreateWish {
+  readonly id: WorkspaceId;
+  readonly template: TemplateReading;
+  /** Random per Open call, the same on its repeats. */
+  readonly createdBy: string;
+  /** Random per call. */
+  readonly writtenBy: string;
+}
+
+/** A conditional patch of the mode, composed from `reading`: applies only if uid, stamp and written-by are still those. */
+export interface ModeWish {
+  readonly reading: SandboxReading;
+  readonly mode: Mode;
+  /** Random per call: read back, it proves that this write landed. */
+  readonly writtenBy: string;
+  /** Written with a suspend when known. */
+  readonly volumeClaimUids: Readonly<Record<string, string>> | undefined;
+  /** For the mode-changed stamp: max(now, stamp read + 1 ms). */
+  readonly now: number;
+}
+
+export interface DeleteWish {
+  readonly name: string;
+  readonly uid: SandboxUid;
+  readonly resourceVersion: string;
+}
+
+/** What is left of a deleted workspace. */
+export interface Remains {
+  readonly sandbox: boolean;
+  readonly pods: readonly string[];
+  readonly claims: readonly string[];
+}
+
+/**
+ * The cluster, as the domain needs it. Reads are uncached, and retried on 429, 5xx and time-outs within the deadline, honouring
+ * Retry-After; a read that fails throws CLUSTER_UNAVAILABLE or CLUSTER_FORBIDDEN. Writes are sent once and never retried here.
+ */
+export interface Cluster {
+  /** Throws WORKSPACE_NOT_FOUND naming the template when it does not exist. */
+  readTemplate(name: string, within: Deadline): Promise<TemplateReading>;
+  readSandbox(name: string, within: Deadline): Promise<SandboxReading | undefined>;
+  readPods(sandbox: Pick<SandboxReading, "name" | "uid">, within: Deadline): Promise<readonly PodReading[]>;
+  /** Claim name → uid of this Sandbox's claims; a claim that may not be read (403) is left out. */
+  readClaimUids(sandbox: SandboxReading, within: Deadline): Promise<Readonly<Record<string, string>>>;
+  /** What is left of the Sandbox with this uid: the object, its pods, and the claims of the entries named. */
+  readRemains(gone: DeleteWish & { readonly entries: readonly string[] }, within: Deadline): Promise<Remains>;
+  createSandbox(wish: CreateWish, within: Deadline): Promise<CreateEnding>;
+  setMode(wish: ModeWish, within: Deadline): Promise<WriteEnding<SandboxReading>>;
+  /** Foreground, with uid and resourceVersion as preconditions. Sent only where a caller asked for it by name (L4). */
+  deleteSandbox(wish: DeleteWish, within: Deadline): Promise<WriteEnding<undefined>>;
+  /** Wakes at any change of this Sandbox or its pods. It only wakes: read again. */
+  changes(sandboxName: string): Subscription;
+  listSandboxes(page: ListWish, within: Deadline): Promise<ListPage>;
+}
+
+export interface ListWish {
+  readonly limit: number;
+  /** The cluster's continue token; PAGE_TOKEN_EXPIRED is thrown for one that it no longer honours. */
+  readonly continueToken: string | undefined;
+}
+
+export interface ListPage {
+  readonly sandboxes: readonly SandboxReading[];
+  readonly continueToken: string | undefined;
+}

@@ -1,0 +1,98 @@
+import type { Deadline } from "@holdfast/async";
+import type { BootId, ExecutionId, GuestFeature, PodUid } from "@holdfast/contract";
+
+/** Where a guest is and how it is proved to be the one: both read from one pod object. */
+export interface GuestAddress {
+  readonly host: string;
+  readonly port: number;
+  /** The pod's uid is the bind token. */
+  readonly podUid: PodUid;
+}
+
+/** Makes clients of guests. Dialling happens at the first call. */
+export interface GuestDialler {
+  guest(address: GuestAddress): Guest;
+}
+
+/**
+ * One guest agent, reached over its pod's address. Failures:
+ * `GuestNotReached` proves that nothing was sent (no connection, or refused before OPEN) and alone allows a rebind (L39);
+ * a HoldfastError is an answer of the guest; `GuestLost` is anything else: what became of the call is not known.
+ */
+export interface Guest {
+  readonly address: GuestAddress;
+  health(within: Deadline): Promise<GuestHealth>;
+  /** The raw `/proc/self/status` of a process that the agent starts as it starts commands; judged by the domain (G32). */
+  probe(within: Deadline): Promise<string>;
+  /**
+   * Starts a command, or joins the one that this id names, and yields its events. A lost link to the same guest is retried from the
+   * last delivered offset for `reattachWindowMs`, then EXECUTION_DETACHED. Aborting the signal is the client's end: `onDisconnect`
+   * says what becomes of the command. Returning the iterator early is the same as aborting.
+   */
+  execute(wish: ExecutionWish, signal: AbortSignal): AsyncIterable<ExecutionEvent>;
+  /** Executions that are followed through this client. */
+  readonly liveExecutions: number;
+  /** Lets connections go. What runs in the guest goes on. */
+  close(): void;
+}
+
+export interface GuestHealth {
+  readonly serving: boolean;
+  readonly protocolVersion: number;
+  readonly features: readonly (GuestFeature | (string & {}))[];
+  readonly bootId: BootId;
+}
+
+export interface ExecutionWish {
+  readonly executionId: ExecutionId;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Undefined: the workspace's root. */
+  readonly cwd: string | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdin: Uint8Array | undefined;
+  /** Undefined: it runs while it runs. */
+  readonly timeoutMs: number | undefined;
+  /** Undefined: no bound on what is delivered. */
+  readonly maxOutputBytes: number | undefined;
+  readonly retainOutput: boolean;
+  readonly onDisconnect: "cancel" | "detach";
+  /** Undefined: the guest's default. */
+  readonly drainMs: number | undefined;
+  readonly leftovers: "keep" | "kill";
+}
+
+/** `delivered + gaps = produced`, always. Offsets count both streams together. */
+export type ExecutionEvent =
+  | { readonly t: "started"; readonly executionId: ExecutionId; readonly bootId: BootId; readonly attached: boolean }
+  | { readonly t: "output"; readonly stream: "stdout" | "stderr"; readonly offset: number; readonly data: Uint8Array }
+  | { readonly t: "gap"; readonly from: number; readonly to: number; readonly reason: "max_output" | "dropped" }
+  | { readonly t: "exited"; readonly exit: ExecutionExit };
+
+export interface ExecutionExit {
+  readonly status: { readonly t: "code"; readonly code: number } | { readonly t: "signal"; readonly signal: string };
+  readonly timedOut: boolean;
+  readonly leftovers: readonly { readonly pid: number; readonly name: string }[];
+  readonly outputBytes: number;
+  readonly ranMs: number;
+  /** Set when the program could not be started. */
+  readonly message: string | undefined;
+}
+
+/** Nothing was sent: no connection, or refused before OPEN. */
+export class GuestNotReached extends Error {
+  readonly why: "no-connection" | "token-refused" | "protocol-mismatch" | "name-unresolvable" | "retiring";
+  constructor(why: GuestNotReached["why"], message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "GuestNotReached";
+    this.why = why;
+  }
+}
+
+/** The link broke after something was sent. */
+export class GuestLost extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "GuestLost";
+  }
+}
