@@ -1,0 +1,29 @@
+// What each `npm run` task consists of: programs of node_modules/.bin, or "node" for the Node that runs everything of ours.
+import { join } from "node:path";
+import { root } from "./install.mjs";
+
+const at = (path) => join(root, path);
+const script = (path, args = []) => ({ program: "node", argv: ["--disable-warning=ExperimentalWarning", at(path), ...args] });
+const agentBundle = script("services/guest-agent/bundle.ts");
+
+const staticChecks = [
+  { program: "tsc", argv: ["-p", at("tsconfig.json")] },
+  { program: "biome", argv: ["check", "--config-path", root, root] },
+  { program: "buf", argv: ["lint", root] },
+  // The baseline changes only with a decision. (docs/decisions/0003-api-baseline.md)
+  { program: "buf", argv: ["breaking", root, "--against", at("proto/baseline.binpb")] },
+  script("tools/check-generated.ts"),
+];
+
+/** Task name → the steps for its arguments. */
+export const tasks = {
+  start: (args) => [agentBundle, script("services/control-plane/src/main.ts", ["serve", ...args])],
+  cluster: (args) => [agentBundle, script("services/control-plane/src/main.ts", ["cluster", ...args])],
+  demo: (args) => [agentBundle, script("tools/demo.ts", args)],
+  check: () => staticChecks,
+  test: (args) =>
+    args.length > 0
+      ? [agentBundle, { program: "vitest", argv: ["run", "--root", root, ...args] }]
+      : [...staticChecks, agentBundle, { program: "vitest", argv: ["run", "--root", root] }],
+  generate: () => [{ program: "buf", argv: ["generate", root, "--template", at("buf.gen.yaml"), "-o", root] }],
+};

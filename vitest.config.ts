@@ -1,0 +1,27 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    reporters: ["default", "./tools/closing-line-reporter.ts"],
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["packages/*/src/**/*.test.ts", "services/*/src/**/*.test.ts", "services/*/*.test.ts"],
+          testTimeout: 20_000,
+        },
+      },
+      { test: { name: "house", include: ["test/*.test.ts"], testTimeout: 60_000 } },
+      {
+        test: {
+          // Real processes and a real cluster: one file at a time, so that one does not starve another's deadlines.
+          name: "whole",
+          include: ["test/*/**/*.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
