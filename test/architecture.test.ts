@@ -48,7 +48,13 @@ const confined: readonly { readonly pattern: RegExp; readonly rooms: readonly st
   },
   {
     pattern: /^node:(net|tls|http|https|http2|dgram)$/,
-    rooms: ["packages/kube", "packages/guest-link", "packages/embedded-cluster", "services/control-plane", "services/guest-agent"],
+    rooms: [
+      "packages/kube",
+      "packages/guest-link",
+      "packages/embedded-cluster",
+      "services/control-plane",
+      "services/guest-agent",
+    ],
     why: "sockets belong to the rooms at the edge",
   },
   {
@@ -69,7 +75,9 @@ interface SourceFile {
 }
 
 const sources: readonly SourceFile[] = globSync("{packages,services}/*/**/*.{ts,mjs}", { cwd: root })
-  .filter((path) => !path.includes("node_modules") && !path.includes(`${sep}dist${sep}`) && !path.includes(`${sep}gen${sep}`))
+  .filter(
+    (path) => !path.includes("node_modules") && !path.includes(`${sep}dist${sep}`) && !path.includes(`${sep}gen${sep}`),
+  )
   .map((path) => ({
     path,
     room: path.split(sep).slice(0, 2).join("/"),
@@ -78,7 +86,9 @@ const sources: readonly SourceFile[] = globSync("{packages,services}/*/**/*.{ts,
   }));
 
 function importsOf(text: string): string[] {
-  const found = text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^"'`;]*?from\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']|(?:^|\n)import\s*["']([^"']+)["']/g);
+  const found = text.matchAll(
+    /(?:^|\n)\s*(?:import|export)\b[^"'`;]*?from\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']|(?:^|\n)import\s*["']([^"']+)["']/g,
+  );
   return [...found].map((match) => match[1] ?? match[2] ?? match[3] ?? "");
 }
 
@@ -123,14 +133,19 @@ describe("the house", () => {
     expect(domain.length).toBeGreaterThan(5);
     const offences = domain.filter((file) => {
       const text = readFileSync(join(root, file.path), "utf8");
-      return file.imports.some((specifier) => specifier.startsWith("node:")) || /Date\.now\(|performance\.now\(|setTimeout\(|setInterval\(/.test(text);
+      return (
+        file.imports.some((specifier) => specifier.startsWith("node:")) ||
+        /Date\.now\(|performance\.now\(|setTimeout\(|setInterval\(/.test(text)
+      );
     });
     expect(offences.map((file) => file.path)).toEqual([]);
   });
 
   it("keeps `any` and switched-off checks out", () => {
     const offences = sources.filter((file) =>
-      /\bas any\b|: any\b|<any>|@ts-ignore|@ts-expect-error|biome-ignore-all/.test(readFileSync(join(root, file.path), "utf8")),
+      /\bas any\b|: any\b|<any>|@ts-ignore|@ts-expect-error|biome-ignore-all/.test(
+        readFileSync(join(root, file.path), "utf8"),
+      ),
     );
     expect(offences.map((file) => file.path)).toEqual([]);
   });

@@ -21,7 +21,12 @@ import {
 import { describe, expect, it } from "vitest";
 
 const root = dirname(import.meta.dirname);
-const files = [file_holdfast_v1_common, file_holdfast_v1_execution, file_holdfast_v1_inventory, file_holdfast_v1_workspace];
+const files = [
+  file_holdfast_v1_common,
+  file_holdfast_v1_execution,
+  file_holdfast_v1_inventory,
+  file_holdfast_v1_workspace,
+];
 const messages = files.flatMap((file) => file.messages);
 const fields = messages.flatMap((message) => message.fields.map((field) => ({ message, field })));
 
@@ -29,14 +34,18 @@ function rulesOf(message: DescMessage, field: DescField) {
   return { where: `${message.name}.${field.name}`, rules: getOption(field, fieldRules) };
 }
 
-const named = (name: string) => fields.filter(({ field }) => field.name === name).map(({ message, field }) => rulesOf(message, field));
+const named = (name: string) =>
+  fields.filter(({ field }) => field.name === name).map(({ message, field }) => rulesOf(message, field));
 
 describe("one number, one place: the protos agree with the contract", () => {
   it("on what a workspace id is", () => {
     const requests = named("workspace_id").filter(({ where }) => where.includes("Request."));
     expect(requests.length).toBeGreaterThanOrEqual(8);
     for (const { where, rules } of requests) {
-      expect(rules.type, where).toMatchObject({ case: "string", value: { maxLen: BigInt(workspaceIdMaxLength), pattern: workspaceIdPattern.source } });
+      expect(rules.type, where).toMatchObject({
+        case: "string",
+        value: { maxLen: BigInt(workspaceIdMaxLength), pattern: workspaceIdPattern.source },
+      });
     }
   });
 
@@ -50,13 +59,18 @@ describe("one number, one place: the protos agree with the contract", () => {
     const bounded = [...named("ready_timeout"), ...named("stop_timeout")];
     expect(bounded).toHaveLength(4);
     for (const { where, rules } of bounded) {
-      expect(rules.type, where).toMatchObject({ case: "duration", value: { lte: { seconds: BigInt(startStopTimeoutMaxMs / 1000) } } });
+      expect(rules.type, where).toMatchObject({
+        case: "duration",
+        value: { lte: { seconds: BigInt(startStopTimeoutMaxMs / 1000) } },
+      });
     }
   });
 
   it("on standard input, page size, output caps and execution ids", () => {
-    for (const { where, rules } of named("stdin")) expect(rules.type, where).toMatchObject({ value: { maxLen: BigInt(stdinMaxBytes) } });
-    for (const { where, rules } of named("page_size")) expect(rules.type, where).toMatchObject({ value: { lte: pageSizeMax } });
+    for (const { where, rules } of named("stdin"))
+      expect(rules.type, where).toMatchObject({ value: { maxLen: BigInt(stdinMaxBytes) } });
+    for (const { where, rules } of named("page_size"))
+      expect(rules.type, where).toMatchObject({ value: { lte: pageSizeMax } });
     const caps = named("max_output").filter(({ where }) => where.startsWith("RunCommand"));
     expect(caps[0]?.rules.type).toMatchObject({ value: { lte: runCommandOutputMaxBytes } });
     for (const { where, rules } of named("execution_id").filter(({ where }) => where.includes("Request."))) {
@@ -70,7 +84,9 @@ describe("one number, one place: the protos agree with the contract", () => {
       readFileSync(join(root, `proto/holdfast/v1/${name}.proto`), "utf8"),
     );
     const mentioned = texts.flatMap((text) =>
-      [...text.matchAll(/\/\/ +Reasons[^:]*:((?:.*\n *\/\/)*.*)\n/g)].flatMap((match) => match[1]?.match(/\b[A-Z][A-Z]+(?:_[A-Z]+)+\b/g) ?? []),
+      [...text.matchAll(/\/\/ +Reasons[^:]*:((?:.*\n *\/\/)*.*)\n/g)].flatMap(
+        (match) => match[1]?.match(/\b[A-Z][A-Z]+(?:_[A-Z]+)+\b/g) ?? [],
+      ),
     );
     expect(mentioned.length).toBeGreaterThan(20);
     expect([...new Set(mentioned)].filter((reason) => !(reason in reasons))).toEqual([]);

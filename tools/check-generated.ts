@@ -8,9 +8,13 @@ const root = dirname(import.meta.dirname);
 const committed = join(root, "packages/api/src/gen");
 const scratch = mkdtempSync(join(tmpdir(), "holdfast-generated-"));
 try {
-  execFileSync(join(root, "node_modules/.bin/buf"), ["generate", root, "--template", join(root, "buf.gen.yaml"), "-o", scratch], {
-    stdio: "inherit",
-  });
+  execFileSync(
+    join(root, "node_modules/.bin/buf"),
+    ["generate", root, "--template", join(root, "buf.gen.yaml"), "-o", scratch],
+    {
+      stdio: "inherit",
+    },
+  );
   const fresh = join(scratch, "packages/api/src/gen");
   const files = new Set([...filesOf(committed), ...filesOf(fresh)]);
   const stale = [...files].filter((file) => textOf(join(committed, file)) !== textOf(join(fresh, file)));

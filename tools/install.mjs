@@ -30,7 +30,9 @@ export function nodeForTasks() {
   if (major() >= wantedNode) return process.execPath;
   const pinned = join(root, "node_modules", `node-linux-${process.arch}`, "bin", "node");
   if (existsSync(pinned)) return pinned;
-  console.error(`holdfast: needs Node ${wantedNode}; this is ${process.version}, and the registry's Node for ${process.arch} is not installed`);
+  console.error(
+    `holdfast: needs Node ${wantedNode}; this is ${process.version}, and the registry's Node for ${process.arch} is not installed`,
+  );
   process.exit(1);
 }
 

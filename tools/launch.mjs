@@ -36,7 +36,11 @@ function run({ program, argv, quiet }) {
     return Promise.resolve(1);
   }
   // Tasks run where the user stands, so that a relative --data-dir means what it says.
-  const child = spawn(file, argv, { stdio: ["inherit", quiet ? "ignore" : "inherit", "inherit"], env, cwd: process.env.INIT_CWD ?? root });
+  const child = spawn(file, argv, {
+    stdio: ["inherit", quiet ? "ignore" : "inherit", "inherit"],
+    env,
+    cwd: process.env.INIT_CWD ?? root,
+  });
   const pass = (signal) => child.kill(signal);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, pass);
   return new Promise((resolve) => {

@@ -3,7 +3,10 @@ import { join } from "node:path";
 import { root } from "./install.mjs";
 
 const at = (path) => join(root, path);
-const script = (path, args = []) => ({ program: "node", argv: ["--disable-warning=ExperimentalWarning", at(path), ...args] });
+const script = (path, args = []) => ({
+  program: "node",
+  argv: ["--disable-warning=ExperimentalWarning", at(path), ...args],
+});
 const agentBundle = script("services/guest-agent/bundle.ts");
 
 const staticChecks = [

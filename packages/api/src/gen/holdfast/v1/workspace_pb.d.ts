@@ -557,7 +557,7 @@ export declare const WorkspaceService: GenService<{
    *
    * A workspace that is suspended already is confirmed by a read; nothing is sent then. Overlapping suspends share one flight.
    * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, WORKSPACE_REPLACED, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN,
-   * QUIESCE_UNCONFIRMED, FLUSH_UNCONFIRMED, CLUSTER_WRITE_REFUSED.
+   * FLUSH_UNCONFIRMED, CLUSTER_WRITE_REFUSED.
    *
    * @generated from rpc holdfast.v1.WorkspaceService.SuspendWorkspace
    */
