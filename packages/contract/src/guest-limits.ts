@@ -1,0 +1,39 @@
+/** Limits and timings of what runs in a guest. (services/guest-agent/README.md) */
+
+/** Executions that a guest knows at once; ended ones make room first. */
+export const executionRecordsMax = 1_024;
+/** How long the record of an ended execution is kept. */
+export const executionKeptMs = 60_000;
+/** How long it is kept when its output is retained. */
+export const retainedExecutionKeptMs = 10 * 60_000;
+/** Ids of executions that are remembered after their record. */
+export const executionTombstonesMax = 65_536;
+/** How long such an id is remembered. */
+export const executionTombstoneKeptMs = 24 * 60 * 60_000;
+
+/** Output that the log of an execution keeps. */
+export const executionLogMaxBytes = 256 * 1024;
+/** Output that it keeps when output is retained. */
+export const retainedExecutionLogMaxBytes = 1024 * 1024;
+/** Output that all logs of a guest keep together. */
+export const executionLogsMaxBytes = 256 * 1024 * 1024;
+/** Stretches of one stream that a log keeps; a program that switches streams more often loses older output. */
+export const executionLogPiecesMax = 8_192;
+
+/** Between SIGTERM and SIGKILL of a cancelled or timed-out command. */
+export const cancelGraceDefaultMs = 250;
+/** The longest such time that a caller may ask for. */
+export const cancelGraceMaxMs = 60_000;
+/** How long after SIGKILL everything must be gone. */
+export const cancelConfirmMs = 5_000;
+/** How long outputs may stay silent after the leader exited before the result is sent. */
+export const drainDefaultMs = 500;
+/** The longest such time that a caller may ask for. */
+export const drainMaxMs = 60_000;
+/** How long a command that is bound to its client waits for one after the link was lost. */
+export const orphanAfterMs = 60_000;
+/** Processes that a result names at most. */
+export const leftoversNamedMax = 64;
+
+/** How long the agent may take from SIGTERM to exit. */
+export const agentStopWatchdogMs = 15_000;

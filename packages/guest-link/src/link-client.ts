@@ -1,0 +1,266 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { type Clock, Deadline, orAborted } from "@holdfast/async";
+import {
+  guestDialTimeoutMs,
+  linkIdleCloseMs,
+  linkMessageMaxBytes,
+  linkSilenceMaxMs,
+  linkSparesMax,
+} from "@holdfast/contract";
+import { ControlCaller } from "./control-caller.ts";
+import type { FramedSocket } from "./framed-socket.ts";
+import { dial, type LinkTarget, newClientId } from "./handshake-caller.ts";
+import { AnsweredError, LinkLost, NothingSent } from "./link-errors.ts";
+import { methodNameOf } from "./router.ts";
+import { CallerStream, type StreamListener } from "./stream-caller.ts";
+
+/** Room for the envelope around a message. */
+const envelopeMaxBytes = 1024;
+const redialEveryMs = 1_000;
+
+/** How a call or stream is made. */
+export interface CallOptions {
+  readonly within: Deadline;
+  readonly epoch?: bigint;
+}
+
+/**
+ * The caller's side of a link to one guest: one control connection, one connection per stream, and spares so that a stream
+ * need not wait for its handshake. Dials at the first call; without calls and streams for a while it closes everything and
+ * keeps no timer.
+ */
+export class LinkClient {
+  readonly #target: LinkTarget;
+  readonly #clock: Clock;
+  readonly #clientId = newClientId();
+  readonly #closed = new AbortController();
+  readonly #spares = new Set<CallerStream>();
+  readonly #streams = new Set<CallerStream>();
+  #control: Promise<ControlCaller> | undefined;
+  #dialingSpares = 0;
+  #inUse = 0;
+  #cancelIdle: (() => void) | undefined;
+
+  constructor(target: LinkTarget, clock: Clock) {
+    this.#target = target;
+    this.#clock = clock;
+  }
+
+  /** Streams that are open. */
+  get openStreams(): number {
+    return this.#streams.size;
+  }
+
+  /** Calls a method and waits for its response. NothingSent, AnsweredError, LinkLost, or the deadline's own reason. */
+  async call<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageInitShape<I>,
+    options: CallOptions,
+  ): Promise<MessageShape<O>> {
+    const message = encode(method.input, request);
+    return this.#used(async () => {
+      const control = await this.#controlled(options.within);
+      const reply = await control.call(methodNameOf(method), message, options.epoch, options.within);
+      return fromBinary(method.output, reply.message);
+    });
+  }
+
+  /**
+   * Opens a stream. A rejection is NothingSent or the deadline's reason, and nothing was sent; once this resolves, OPEN is on
+   * its way and the listener hears how it ends.
+   */
+  async open<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>,
+    request: MessageInitShape<I>,
+    listener: StreamListener,
+    options: CallOptions,
+  ): Promise<CallerStream> {
+    const message = encode(method.input, request);
+    return this.#used(async () => {
+      const taking = this.#takeStream(options.within);
+      taking.catch(() => undefined); // Awaited below, unless the control connection fails first.
+      try {
+        await this.#controlled(options.within);
+      } catch (error) {
+        taking.then((unused) => this.#keepSpare(unused)).catch(() => undefined); // It failed as well: one reason is enough.
+        throw error;
+      }
+      const stream = await taking;
+      if (stream.isClosed)
+        throw new NothingSent("no-connection", "The guest closed the connection before it was used.");
+      this.#streams.add(stream);
+      this.#inUse += 1;
+      stream.open(methodNameOf(method), message, options.epoch, options.within.remainingMs(), listener);
+      this.#replenish();
+      return stream;
+    });
+  }
+
+  /** Closes everything. Streams end with LinkLost; what runs in the guest goes on. */
+  close(): void {
+    this.#closed.abort(new NothingSent("no-connection", "This client of the guest is closed."));
+    this.#disconnect(new LinkLost("this client of the guest was closed"));
+    for (const stream of this.#streams) stream.destroy(new LinkLost("this client of the guest was closed"));
+  }
+
+  async #used<T>(work: () => Promise<T>): Promise<T> {
+    this.#closed.signal.throwIfAborted();
+    this.#inUse += 1;
+    this.#cancelIdle?.();
+    this.#cancelIdle = undefined;
+    try {
+      return await work();
+    } finally {
+      this.#release();
+    }
+  }
+
+  #release(): void {
+    this.#inUse -= 1;
+    if (this.#inUse > 0 || this.#closed.signal.aborted) return;
+    if (this.#control === undefined && this.#spares.size === 0) return;
+    this.#cancelIdle?.();
+    this.#cancelIdle = this.#clock.schedule(linkIdleCloseMs, () => {
+      this.#cancelIdle = undefined;
+      this.#disconnect(new LinkLost("idle"));
+    });
+  }
+
+  #disconnect(cause: unknown): void {
+    this.#cancelIdle?.();
+    this.#cancelIdle = undefined;
+    for (const spare of this.#spares) spare.destroy(cause);
+    this.#control?.then((control) => control.close()).catch(() => undefined); // A dial that failed has told its callers.
+    this.#control = undefined;
+  }
+
+  /** The control connection, dialled once for all who ask at the time. */
+  #controlled(within: Deadline): Promise<ControlCaller> {
+    this.#control ??= this.#dialControl();
+    return orAborted(this.#control, within.signal);
+  }
+
+  #dialControl(): Promise<ControlCaller> {
+    const onClosed = (): void => {
+      if (this.#control === dialing) this.#control = undefined;
+      if (this.#streams.size > 0 && !this.#closed.signal.aborted) void this.#keepControlled();
+    };
+    const dialing = this.#dial("control", (socket) => new ControlCaller(socket, this.#clock, onClosed));
+    dialing.catch(() => {
+      if (this.#control === dialing) this.#control = undefined;
+    });
+    return dialing;
+  }
+
+  /** Streams live only as long as a control connection can answer for them. */
+  async #keepControlled(): Promise<void> {
+    using within = new Deadline(this.#clock, linkSilenceMaxMs, this.#closed.signal);
+    while (this.#streams.size > 0) {
+      try {
+        await this.#controlled(within);
+        return;
+      } catch (error) {
+        const retry = !within.signal.aborted && error instanceof NothingSent && error.why === "no-connection";
+        if (!retry) {
+          for (const stream of this.#streams)
+            stream.destroy(new LinkLost("the guest cannot be reached any more", error));
+          return;
+        }
+        await new Promise<void>((resolve) => this.#clock.schedule(redialEveryMs, resolve));
+      }
+    }
+  }
+
+  /** A spare if there is one, else a new connection. */
+  async #takeStream(within: Deadline): Promise<CallerStream> {
+    for (const spare of this.#spares) {
+      this.#spares.delete(spare);
+      if (!spare.isClosed) return spare;
+    }
+    const dialing = this.#dialStream();
+    return orAborted(dialing, within.signal).catch((error) => {
+      dialing.then((late) => this.#keepSpare(late)).catch(() => undefined); // Whoever wanted it has its own reason.
+      throw error;
+    });
+  }
+
+  #keepSpare(stream: CallerStream): void {
+    if (stream.isClosed) return;
+    const wanted = this.#control !== undefined && this.#spares.size < linkSparesMax && !this.#closed.signal.aborted;
+    if (wanted) this.#spares.add(stream);
+    else stream.destroy(new LinkLost("not needed"));
+  }
+
+  /** In the background, and only beside work: the next stream finds a connection ready. */
+  #replenish(): void {
+    while (this.#spares.size + this.#dialingSpares < linkSparesMax) {
+      this.#dialingSpares += 1;
+      this.#dialStream()
+        .then((spare) => this.#keepSpare(spare))
+        .catch(() => undefined) // Only a spare: the stream that needs a connection dials, and reports, by itself.
+        .finally(() => {
+          this.#dialingSpares -= 1;
+        });
+    }
+  }
+
+  #dialStream(): Promise<CallerStream> {
+    return this.#dial("stream", (socket, bootId, features) => {
+      const stream: CallerStream = new CallerStream(socket, bootId, features, () => {
+        this.#spares.delete(stream);
+        if (this.#streams.delete(stream)) this.#release();
+      });
+      return stream;
+    });
+  }
+
+  async #dial<T extends ControlCaller | CallerStream>(
+    phase: "control" | "stream",
+    make: (socket: FramedSocket, bootId: string, features: readonly string[]) => T,
+  ): Promise<T> {
+    using within = new Deadline(this.#clock, guestDialTimeoutMs, this.#closed.signal);
+    let made: T | undefined;
+    try {
+      await dial(
+        this.#target,
+        phase,
+        this.#clientId,
+        ({ socket, bootId, features }) => {
+          made = make(socket, bootId, features);
+          return made;
+        },
+        within.signal,
+      );
+    } catch (error) {
+      if (within.expired) {
+        const where = `${this.#target.host}:${this.#target.port}`;
+        throw new NothingSent("no-connection", `No guest answers at ${where} within ${guestDialTimeoutMs} ms.`, error);
+      }
+      throw error;
+    }
+    if (made === undefined) throw new Error("a connection without a listener");
+    return made;
+  }
+}
+
+function encode<T extends DescMessage>(schema: T, init: MessageInitShape<T>): Uint8Array {
+  const message = toBinary(schema, create(schema, init));
+  const limit = linkMessageMaxBytes - envelopeMaxBytes;
+  if (message.length > limit) {
+    throw new AnsweredError(
+      "MESSAGE_TOO_LARGE",
+      `The request is ${message.length} bytes; the link to the guest carries at most ${limit}. Nothing was sent.`,
+      { bytes: String(message.length), limit: String(limit) },
+    );
+  }
+  return message;
+}

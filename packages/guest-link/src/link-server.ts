@@ -1,0 +1,129 @@
+import { createServer, type Server, type Socket } from "node:net";
+import { linkConnectionsMax, linkSilenceMaxMs, linkUnauthenticatedMax } from "@holdfast/contract";
+import { ControlAgent } from "./control-agent.ts";
+import type { SocketListener } from "./framed-socket.ts";
+import { type AgentIdentity, greet, type ProvedCaller, turnAway } from "./handshake-agent.ts";
+import { LinkLost } from "./link-errors.ts";
+import type { Router } from "./router.ts";
+import { AgentStream } from "./stream-agent.ts";
+
+/** The connections of one caller: its control connection answers for the liveness of its streams. */
+interface Group {
+  control: ControlAgent | undefined;
+  readonly streams: Set<AgentStream>;
+  /** Since when there is no control connection. */
+  aloneSinceMs: number;
+}
+
+const livenessCheckMs = 5_000;
+
+/** Listens for the control plane. Bounded against peers that do not prove the token (G2), and finds silent ones (G3). */
+export class LinkServer {
+  readonly #server: Server;
+  readonly #agent: AgentIdentity;
+  readonly #router: Router;
+  readonly #groups = new Map<string, Group>();
+  readonly #sockets = new Set<Socket>();
+  #unproved = 0;
+  #proved = 0;
+  #checking: NodeJS.Timeout | undefined;
+
+  constructor(agent: AgentIdentity, router: Router) {
+    this.#agent = agent;
+    this.#router = router;
+    this.#server = createServer((socket) => this.#accept(socket));
+  }
+
+  /** Resolves with the port once connections are accepted; rejects when the address cannot be had. */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen({ host, port }, () => {
+        this.#server.off("error", reject);
+        this.#server.on("error", (error) => console.error(`guest link: ${error.message}`));
+        const address = this.#server.address();
+        resolve(typeof address === "object" && address !== null ? address.port : port);
+      });
+    });
+  }
+
+  /** Connections at the moment. */
+  get connections(): { readonly unproved: number; readonly proved: number } {
+    return { unproved: this.#unproved, proved: this.#proved };
+  }
+
+  /** Takes no further connection and closes those there are. */
+  close(): void {
+    this.#server.close();
+    clearInterval(this.#checking);
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #accept(socket: Socket): void {
+    socket.on("error", () => undefined); // Its close follows, and is what counts.
+    if (this.#unproved >= linkUnauthenticatedMax) {
+      turnAway(socket, `${linkUnauthenticatedMax} connections are already waiting to be authenticated`);
+      return;
+    }
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+    this.#unproved += 1;
+    greet(socket, this.#agent, {
+      mayEnter: () =>
+        this.#proved >= linkConnectionsMax ? `${linkConnectionsMax} connections are already served` : undefined,
+      entered: (caller) => this.#enter(caller),
+      settled: () => {
+        this.#unproved -= 1;
+      },
+    });
+  }
+
+  #enter({ socket, phase, clientId }: ProvedCaller): SocketListener {
+    this.#proved += 1;
+    const group = this.#groups.get(clientId) ?? {
+      control: undefined,
+      streams: new Set(),
+      aloneSinceMs: performance.now(),
+    };
+    this.#groups.set(clientId, group);
+    this.#checking ??= setInterval(() => this.#checkLiveness(), livenessCheckMs);
+    if (phase === "control") {
+      const control = new ControlAgent(socket, this.#router, this.#agent.bootId, () => {
+        if (group.control === control) {
+          group.control = undefined;
+          group.aloneSinceMs = performance.now();
+        }
+        this.#left(clientId, group);
+      });
+      group.control = control;
+      return control;
+    }
+    const stream = new AgentStream(socket, this.#router, this.#agent.bootId, () => {
+      group.streams.delete(stream);
+      this.#left(clientId, group);
+    });
+    group.streams.add(stream);
+    return stream;
+  }
+
+  #left(clientId: string, group: Group): void {
+    this.#proved -= 1;
+    const empty = group.control === undefined && group.streams.size === 0;
+    if (empty && this.#groups.get(clientId) === group) this.#groups.delete(clientId);
+    if (this.#groups.size > 0) return;
+    clearInterval(this.#checking);
+    this.#checking = undefined;
+  }
+
+  /** A caller that is gone without a word is known by its control connection alone: a stream may be silent, or held back. */
+  #checkLiveness(): void {
+    const now = performance.now();
+    for (const group of [...this.#groups.values()]) {
+      const silentMs = now - (group.control?.lastHeardMs ?? group.aloneSinceMs);
+      if (silentMs <= linkSilenceMaxMs) continue;
+      const cause = new LinkLost(`the caller was silent for ${linkSilenceMaxMs} ms`);
+      group.control?.destroy(cause);
+      for (const stream of group.streams) stream.destroy(cause);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { EndSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import { linkStreamCloseMs } from "@holdfast/contract";
+import { frameTypes } from "./frame.ts";
+import type { FramedSocket, SocketListener } from "./framed-socket.ts";
+import { LinkLost, LinkProtocolError } from "./link-errors.ts";
+import type { CallContext, Router } from "./router.ts";
+import { statusOf } from "./status.ts";
+
+/** How the caller's side of a stream ended: on purpose, or by losing the connection, which is nobody's wish. */
+export type CallerEnd = { readonly t: "ended"; readonly clientClosed: boolean } | { readonly t: "lost" };
+
+/** The agent's side of a stream connection: waits for OPEN, runs the handler, sends END. */
+export class AgentStream implements SocketListener {
+  /** Resolves when the caller's side is over, also after the agent's own END. */
+  readonly callerEnd: Promise<CallerEnd>;
+  readonly #endedByCaller = Promise.withResolvers<CallerEnd>();
+  readonly #socket: FramedSocket;
+  readonly #router: Router;
+  readonly #bootId: string;
+  readonly #onClosed: () => void;
+  readonly #over = new AbortController();
+  #epoch: bigint | undefined;
+  #opened = false;
+
+  constructor(socket: FramedSocket, router: Router, bootId: string, onClosed: () => void) {
+    this.#socket = socket;
+    this.#router = router;
+    this.#bootId = bootId;
+    this.#onClosed = onClosed;
+    this.callerEnd = this.#endedByCaller.promise;
+  }
+
+  /** The epoch of OPEN, and a signal that aborts when the caller's side is over. */
+  get context(): CallContext {
+    return { epoch: this.#epoch, signal: this.#over.signal };
+  }
+
+  /** False: wait for `drained()` before sending more. */
+  sendMessage<T extends DescMessage>(schema: T, message: MessageInitShape<T>): boolean {
+    return this.#socket.send(frameTypes.message, toBinary(schema, create(schema, message)));
+  }
+
+  /** Sends raw bytes. They are not copied: whoever passes them leaves them alone. */
+  sendData(bytes: Uint8Array): boolean {
+    return this.#socket.sendData(bytes);
+  }
+
+  get isBlocked(): boolean {
+    return this.#socket.isBlocked;
+  }
+
+  /** Resolves once the caller has kept up; rejects with LinkLost when the connection is gone. */
+  drained(): Promise<void> {
+    return this.#socket.drained();
+  }
+
+  frame(type: number, payload: Buffer): void {
+    if (type === frameTypes.open && !this.#opened) {
+      this.#opened = true;
+      const open = fromBinary(OpenSchema, payload);
+      this.#epoch = open.epoch;
+      void this.#run(open.method, open.message);
+    } else if (type === frameTypes.end && this.#opened) {
+      const end = fromBinary(EndSchema, payload);
+      this.#endCaller({ t: "ended", clientClosed: end.clientClosed });
+      this.#close();
+    } else {
+      throw new LinkProtocolError(`a frame of type ${type} out of turn on a stream`);
+    }
+  }
+
+  data(): void {
+    throw new LinkProtocolError("this stream takes no bytes from its caller");
+  }
+
+  closed(): void {
+    this.#endCaller({ t: "lost" });
+    this.#onClosed();
+  }
+
+  destroy(cause: unknown): void {
+    this.#socket.destroy(cause);
+  }
+
+  #endCaller(end: CallerEnd): void {
+    this.#endedByCaller.resolve(end);
+    this.#over.abort(new LinkLost("the caller's side of the stream is over"));
+  }
+
+  async #run(method: string, message: Uint8Array): Promise<void> {
+    const bootId = this.#bootId;
+    try {
+      await this.#router.open(method, message, this);
+      this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { bootId })));
+    } catch (error) {
+      if (!this.#over.signal.aborted) {
+        this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { bootId, status: statusOf(error) })));
+      }
+    }
+    this.#socket.finish();
+  }
+
+  /** What waits to be sent interests nobody any more. */
+  #close(): void {
+    this.#socket.finish();
+    const timer = setTimeout(() => this.#socket.destroy(), linkStreamCloseMs);
+    timer.unref();
+  }
+}

@@ -1,0 +1,105 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { EndSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import { linkStreamCloseMs } from "@holdfast/contract";
+import { frameTypes } from "./frame.ts";
+import type { FramedSocket, SocketListener } from "./framed-socket.ts";
+import { LinkLost, LinkProtocolError } from "./link-errors.ts";
+import { errorOf } from "./status.ts";
+
+/** Takes what a stream brings. Called from the socket, in order; `over` once, last. */
+export interface StreamListener {
+  message(payload: Buffer): void;
+  data(bytes: Buffer): void;
+  /** Undefined: complete. AnsweredError: the agent's answer. LinkLost: the connection ended first. */
+  over(error: Error | undefined): void;
+}
+
+/** The caller's side of a stream connection. Made as a spare; carries one stream. */
+export class CallerStream implements SocketListener {
+  readonly bootId: string;
+  readonly features: readonly string[];
+  readonly #socket: FramedSocket;
+  readonly #onClosed: () => void;
+  #listener: StreamListener | undefined;
+
+  constructor(socket: FramedSocket, bootId: string, features: readonly string[], onClosed: () => void) {
+    this.#socket = socket;
+    this.bootId = bootId;
+    this.features = features;
+    this.#onClosed = onClosed;
+  }
+
+  get isClosed(): boolean {
+    return this.#socket.isClosed;
+  }
+
+  /** Sends OPEN. From here on the guest may have acted. */
+  open(
+    method: string,
+    message: Uint8Array,
+    epoch: bigint | undefined,
+    timeoutMs: number,
+    listener: StreamListener,
+  ): void {
+    const open = create(OpenSchema, {
+      method,
+      message,
+      timeoutMs: BigInt(Math.ceil(timeoutMs)),
+      ...(epoch === undefined ? {} : { epoch }),
+    });
+    this.#socket.send(frameTypes.open, toBinary(OpenSchema, open));
+    this.#listener = listener;
+  }
+
+  /** Stops reading: TCP holds the guest back. What was parsed already is still delivered. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Ends the stream on purpose. The guest learns whether its client wished it; nothing more is delivered. */
+  end(wish: { readonly clientClosed: boolean }): void {
+    if (this.#listener === undefined && this.isClosed) return;
+    this.#listener = silent;
+    this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { clientClosed: wish.clientClosed })));
+    this.#socket.finish();
+    this.#socket.resume(); // Unread bytes would turn the close into a reset, which can overtake END.
+    const timer = setTimeout(() => this.#socket.destroy(), linkStreamCloseMs);
+    timer.unref();
+  }
+
+  destroy(cause: unknown): void {
+    this.#socket.destroy(cause);
+  }
+
+  frame(type: number, payload: Buffer): void {
+    if (this.#listener === undefined) throw new LinkProtocolError(`a frame of type ${type} before OPEN`);
+    if (type === frameTypes.message) {
+      this.#listener.message(payload);
+    } else if (type === frameTypes.end) {
+      const error = errorOf(fromBinary(EndSchema, payload).status);
+      const listener = this.#listener;
+      this.#listener = silent;
+      this.#socket.destroy();
+      listener.over(error);
+    } else {
+      throw new LinkProtocolError(`a frame of type ${type} is not the agent's to send`);
+    }
+  }
+
+  data(bytes: Buffer): void {
+    this.#listener?.data(bytes);
+  }
+
+  closed(cause: unknown): void {
+    const listener = this.#listener;
+    this.#listener = silent;
+    listener?.over(new LinkLost("the stream's connection closed before its end", cause));
+    this.#onClosed();
+  }
+}
+
+const silent: StreamListener = { message: () => undefined, data: () => undefined, over: () => undefined };
