@@ -14,3 +14,19 @@ export const pageSizeDefault = 100;
 export const pageSizeMax = 1000;
 /** Handles that one process holds at most. */
 export const handlesMax = 20_000;
+/** Where clients reach the service when the operator does not say. */
+export const listenDefault = "127.0.0.1:50051";
+/** Calls that one process carries at once; one more is STREAM_CAPACITY. */
+export const callsMax = 20_000;
+/** Calls that one connection of a client carries at once; more wait in the client. */
+export const callsPerConnectionMax = 4_096;
+/** What a client may send on one call before it is read (HTTP/2 flow control). */
+export const receiveWindowBytes = 4 * 1024 * 1024;
+/** What a client may send on one connection before it is read. */
+export const receiveConnectionWindowBytes = 16 * 1024 * 1024;
+/** The most violations that an error names; the rest are counted. */
+export const violationsNamedMax = 32;
+/** The longest message of an error, in characters: trailers must fit what clients accept. */
+export const errorMessageMaxLength = 2_048;
+/** The longest value in an error's metadata and violations, in characters. */
+export const errorValueMaxLength = 256;

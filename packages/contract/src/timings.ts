@@ -22,3 +22,9 @@ export const guestHealthTimeoutMs = 2_000;
 export const reattachWindowMs = 30_000;
 /** How long the service may take from SIGTERM to exit. */
 export const drainGraceMs = 15_000;
+/** How long unary calls may go on after SIGTERM before they are let go. Streams are let go at once. */
+export const drainUnaryMs = 5_000;
+/** How often an idle connection of a client is pinged. */
+export const clientPingEveryMs = 30_000;
+/** How long its answer may take before the connection counts as lost. */
+export const clientPingTimeoutMs = 20_000;
