@@ -1,0 +1,121 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as lookAgain } from "node:timers/promises";
+import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { ErrorInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
+import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
+import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
+import { clusterReady, type ServiceProcess, serviceReady, startServiceProcess } from "../../tools/service-process.ts";
+
+/** Clients of one service. */
+export interface Clients {
+  readonly workspaces: Client<typeof WorkspaceService>;
+  readonly executions: Client<typeof ExecutionService>;
+  readonly inventory: Client<typeof InventoryService>;
+}
+
+export function clientsOf(target: string): Clients {
+  const transport = createGrpcTransport({ baseUrl: `http://${target}` });
+  return {
+    workspaces: createClient(WorkspaceService, transport),
+    executions: createClient(ExecutionService, transport),
+    inventory: createClient(InventoryService, transport),
+  };
+}
+
+/** A folder that is removed at the end. */
+export async function dataFolder(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "holdfast-test-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true, maxRetries: 3 }) };
+}
+
+/** A service on an embedded cluster in the same process. */
+export async function startService(
+  dataDir: string,
+  flags: readonly string[] = [],
+): Promise<ServiceProcess & Clients & { target: string }> {
+  const service = await startServiceProcess(
+    ["serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir, ...flags],
+    serviceReady,
+  );
+  const target = service.announced[1] ?? "";
+  return { ...service, ...clientsOf(target), target };
+}
+
+/** An embedded cluster alone; `flags` are what a service needs to use it. */
+export async function startCluster(dataDir: string): Promise<ServiceProcess & { flags: readonly string[] }> {
+  const cluster = await startServiceProcess(["cluster", "--data-dir", dataDir], clusterReady);
+  return { ...cluster, flags: (cluster.announced[1] ?? "").trim().split(/\s+/) };
+}
+
+/** A service on a cluster elsewhere. */
+export async function startServiceOn(flags: readonly string[]): Promise<ServiceProcess & Clients & { target: string }> {
+  const service = await startServiceProcess(["serve", "--listen", "127.0.0.1:0", ...flags], serviceReady);
+  const target = service.announced[1] ?? "";
+  return { ...service, ...clientsOf(target), target };
+}
+
+export interface ShellResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number | undefined;
+}
+
+/** Runs a shell line in a workspace. */
+export async function shell({ executions }: Clients, workspaceId: string, line: string): Promise<ShellResult> {
+  const done = await executions.runCommand({ workspaceId, command: "sh", args: ["-c", line] });
+  const status = done.exited?.status;
+  return {
+    stdout: Buffer.from(done.stdout).toString("utf8"),
+    stderr: Buffer.from(done.stderr).toString("utf8"),
+    code: status?.case === "exitCode" ? status.value : undefined,
+  };
+}
+
+/** The reason that a call failed with; throws when it did not fail. */
+export async function reasonOf(
+  call: Promise<unknown>,
+): Promise<{ reason: string; code: string; metadata: Record<string, string>; message: string }> {
+  try {
+    await call;
+  } catch (error) {
+    const failure = ConnectError.from(error);
+    const info = failure.findDetails(ErrorInfoSchema)[0];
+    return {
+      reason: info?.reason ?? "none",
+      code: Code[failure.code],
+      metadata: info?.metadata ?? {},
+      message: failure.rawMessage,
+    };
+  }
+  throw new Error("the call succeeded");
+}
+
+/** Resolves with what `look` finds; rejects when it has found nothing for `withinMs`. */
+export async function eventually<T>(withinMs: number, look: () => Promise<T | undefined>): Promise<T> {
+  const endsAt = performance.now() + withinMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (performance.now() > endsAt) throw new Error(`did not hold within ${withinMs} ms: ${look}`);
+    await lookAgain(25);
+  }
+}
+
+/** The pids of processes whose command line or environment names `text`. */
+export async function processesNaming(text: string): Promise<number[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      if (pid === process.pid) return undefined;
+      const texts = await Promise.all(
+        ["cmdline", "environ"].map((file) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "")),
+      );
+      return texts.some((content) => content.includes(text)) ? pid : undefined;
+    }),
+  );
+  return found.filter((pid) => pid !== undefined);
+}

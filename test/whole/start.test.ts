@@ -1,0 +1,144 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { dataFolder, startService } from "./harness.ts";
+
+const root = dirname(dirname(import.meta.dirname));
+const main = join(root, "services/control-plane/src/main.ts");
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command line to its end; one that goes on after 20 s is ended and fails the test. */
+function run(file: string, argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(file, argv, { cwd: root, timeout: 20_000, env: { ...process.env, ...env } }, (error, stdout, stderr) => {
+      resolve({ code: error ? (typeof error.code === "number" ? error.code : -1) : 0, stdout, stderr });
+    });
+  });
+}
+
+const serve = (flags: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  run(process.execPath, ["--disable-warning=ExperimentalWarning", main, "serve", ...flags], env);
+
+/** One clear line, exit code 2, no stack. */
+function expectRefusal(ended: Ended, text: RegExp): void {
+  expect(ended.stderr).toMatch(text);
+  expect(ended.stderr.trim().split("\n")).toHaveLength(1);
+  expect(ended.stderr).not.toMatch(/\n\s+at /);
+  expect(ended.code).toBe(2);
+}
+
+describe("npm start", () => {
+  it("refuses a flag that does not exist, a value that is none, and a bad HOLDFAST_ variable", async () => {
+    expectRefusal(await serve(["--lisen", "127.0.0.1:0"]), /--lisen/);
+    expectRefusal(await serve(["--cluster", "moon"]), /moon.*embedded.*kubernetes/s);
+    expectRefusal(await serve(["--listen", "127.0.0.1:99999"]), /99999/);
+    expectRefusal(await serve([], { HOLDFAST_DISK: "floppy" }), /floppy/);
+  });
+
+  it("refuses a port that is in use", async () => {
+    await using folder = await dataFolder();
+    const taken = createServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const address = taken.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    expectRefusal(
+      await serve(["--listen", `127.0.0.1:${port}`, "--data-dir", folder.path]),
+      new RegExp(`${port}.*in use`),
+    );
+    taken.close();
+  });
+
+  it("refuses a listener that is not loopback without --insecure", async () => {
+    await using folder = await dataFolder();
+    expectRefusal(await serve(["--listen", "0.0.0.0:0", "--data-dir", folder.path]), /--insecure/);
+  });
+
+  it("refuses a data directory that it cannot make", async () => {
+    expectRefusal(await serve(["--listen", "127.0.0.1:0", "--data-dir", "/proc/holdfast"]), /\/proc\/holdfast/);
+  });
+
+  it.skipIf(process.getuid?.() === 0)(
+    "refuses a data directory that it may not write (skipped as root, who may)",
+    async () => {
+      await using folder = await dataFolder();
+      const locked = join(folder.path, "locked");
+      await mkdir(locked);
+      await chmod(locked, 0o500);
+      expectRefusal(await serve(["--listen", "127.0.0.1:0", "--data-dir", locked]), /locked/);
+    },
+  );
+
+  it("refuses a data directory that another service uses, naming its pid", async () => {
+    await using folder = await dataFolder();
+    await using first = await startService(folder.path);
+    expectRefusal(
+      await serve(["--listen", "127.0.0.1:0", "--data-dir", folder.path]),
+      new RegExp(String(first.child.pid)),
+    );
+  });
+
+  it("refuses a kubeconfig that is not there", async () => {
+    expectRefusal(
+      await serve(["--listen", "127.0.0.1:0", "--cluster", "kubernetes", "--kubeconfig", "/nowhere"]),
+      /\/nowhere/,
+    );
+  });
+
+  it("explains its flags", async () => {
+    const help = await serve(["--help"]);
+    expect(help.code).toBe(0);
+    for (const flag of [
+      "--listen",
+      "--data-dir",
+      "--cluster",
+      "--kubeconfig",
+      "--disk",
+      "--probe",
+      "--ingress",
+      "--log-level",
+      "--insecure",
+    ]) {
+      expect(help.stdout).toContain(flag);
+    }
+    expect(help.stdout).toContain("HOLDFAST_");
+  });
+
+  it("says where it listens, where its data is, what is relaxed, and a call to copy", async () => {
+    await using folder = await dataFolder();
+    await using service = await startService(folder.path);
+    const said = service.lines.join("\n");
+    expect(said).toContain(service.target);
+    expect(said).toContain(folder.path);
+    expect(said).toMatch(/relaxed/i);
+    expect(said).toMatch(/grpcurl -plaintext/);
+  });
+
+  it("ends with the service's own exit code through npm's launcher", async () => {
+    const launched = await run("node", [join(root, "tools/launch.mjs"), "start", "--cluster", "moon"]);
+    expectRefusal(launched, /moon/);
+  });
+});
+
+describe("npm run demo", () => {
+  it.each([
+    ["in one process", []],
+    ["with control plane and cluster in separate processes", ["--separate"]],
+  ])("holds %s", async (_, flags) => {
+    const demo = await run(process.execPath, [
+      "--disable-warning=ExperimentalWarning",
+      join(root, "tools/demo.ts"),
+      ...flags,
+    ]);
+    expect(demo.stderr).toBe("");
+    expect(demo.code).toBe(0);
+    expect(demo.stdout).toMatch(/destroy with its disk +\d+ ms/);
+  });
+});
