@@ -1,0 +1,59 @@
+import type { BootId, PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
+import type { Mode } from "./ports/cluster.ts";
+import type { Origin } from "./wishes.ts";
+
+/** The states that callers see. */
+export type WireState = "starting" | "running" | "suspending" | "suspended" | "deleting" | "not_ready";
+
+/** A workspace as it stands, as far as it has been confirmed. */
+export interface WorkspaceView {
+  readonly id: WorkspaceId;
+  readonly state: WireState;
+  readonly transition: {
+    /** The fact that moved it last, in the words of the state table. */
+    readonly cause: string;
+    /** Milliseconds since the epoch; undefined on one that is read through. */
+    readonly at?: number | undefined;
+    /** What is being waited for, for people. */
+    readonly waitingFor?: string | undefined;
+  };
+  /** What the call found or made; undefined when the workspace is only read through. */
+  readonly origin?: Origin | undefined;
+  readonly identity: Identity;
+  readonly template?: string | undefined;
+  readonly templateRevision?: string | undefined;
+  /** Where the disk is mounted in the guest. */
+  readonly root?: string | undefined;
+  readonly pod?: PodFacts | undefined;
+  readonly liveExecutions: number;
+}
+
+/** Who is who (L40). */
+export interface Identity {
+  readonly sandboxUid?: SandboxUid | undefined;
+  readonly claimUids: Readonly<Record<string, string>>;
+  readonly podUid?: PodUid | undefined;
+  /** Shown only beside the pod that reported it. */
+  readonly bootId?: BootId | undefined;
+}
+
+export interface PodFacts {
+  readonly name: string;
+  readonly image: string;
+  readonly node: string | undefined;
+  readonly restartCount: number;
+  readonly lastTermination: string | undefined;
+}
+
+/** One workspace of the inventory, from its object alone. */
+export interface WorkspaceSummary {
+  readonly id: WorkspaceId;
+  readonly mode: Mode;
+  readonly template: string;
+  readonly createdAt: Date;
+  /** Undefined when it was never changed. */
+  readonly modeChangedAt: Date | undefined;
+  /** 0 when none is stored, undefined when it cannot be read as a number. */
+  readonly holderEpoch: number | undefined;
+  readonly sandboxUid: SandboxUid;
+}
