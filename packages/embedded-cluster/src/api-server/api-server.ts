@@ -1,0 +1,101 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import type { ResourceApi } from "../resource-api.ts";
+import { keepCredentials, writePrivately } from "./credentials.ts";
+import { ApiListener } from "./http/api-listener.ts";
+import type { Intercept } from "./http/intercept.ts";
+import { inProcessApi } from "./in-process-api.ts";
+import { kubeconfigText } from "./kubeconfig.ts";
+import { Registry } from "./registry/registry.ts";
+import { openDatabase } from "./store/database.ts";
+import { type HistoryLimits, ObjectStore } from "./store/object-store.ts";
+
+export interface ApiServerOptions {
+  /** Made 0700 if absent, and locked; holds the objects, the credentials and the kubeconfig. */
+  readonly dataDir: string;
+  /** 0 takes the port of the last run if it is free, else any. */
+  readonly port: number;
+  readonly log: Logger;
+  readonly now?: () => Date;
+  readonly history?: HistoryLimits;
+  readonly bookmarkIntervalMs?: number;
+  /** A test knob; see Intercept. */
+  readonly intercept?: Intercept;
+}
+
+export interface ApiServer {
+  readonly url: string;
+  readonly kubeconfigPath: string;
+  /** The same registry without the wire. */
+  readonly api: ResourceApi;
+  readonly registry: Registry;
+  /** Forgets the change log, as an operator's compaction does. */
+  compact(): void;
+  stop(): Promise<void>;
+}
+
+/** Enough for a client to be away for minutes under load; past it, a watch answers 410 and the client lists again. */
+const defaultHistory: HistoryLimits = { changes: 20_000, bytes: 128 * 1024 * 1024 };
+
+/** Starts the API server over a data directory. Throws DataDirInUseError when another process holds it. */
+export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
+  const { dataDir, log, now = () => new Date() } = options;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const directory = join(dataDir, "api-server");
+  const store = new ObjectStore(openDatabase(directory, dataDir), options.history ?? defaultHistory);
+  try {
+    const credentials = await keepCredentials(directory, now());
+    const registry = new Registry(store, now);
+    const listener = new ApiListener({
+      registry,
+      credentials,
+      log,
+      bookmarkIntervalMs: options.bookmarkIntervalMs ?? 60_000,
+      intercept: options.intercept,
+    });
+    const port = await listenOnKeptPort(listener, options.port, join(directory, "port"), log);
+    const url = `https://127.0.0.1:${port}`;
+    const kubeconfigPath = join(dataDir, "kubeconfig");
+    writePrivately(kubeconfigPath, kubeconfigText(url, credentials.cert, credentials.token));
+    return {
+      url,
+      kubeconfigPath,
+      api: inProcessApi(registry),
+      registry,
+      compact: () => store.compact(),
+      stop: async () => {
+        await listener.stop();
+        store.close();
+      },
+    };
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+/** Takes the wished port, or with 0 the one of the last run, so that a kubeconfig in use stays valid. */
+async function listenOnKeptPort(listener: ApiListener, wished: number, portFile: string, log: Logger): Promise<number> {
+  const kept = wished === 0 ? readPort(portFile) : undefined;
+  const port = await listener.listen(kept ?? wished).catch((error: unknown) => {
+    if (kept === undefined || !isAddressInUse(error)) throw error;
+    log.warn({ port: kept }, "the API server's last port is taken; another is used and the kubeconfig is rewritten");
+    return listener.listen(0);
+  });
+  writePrivately(portFile, `${port}\n`);
+  return port;
+}
+
+function readPort(path: string): number | undefined {
+  try {
+    const port = Number(readFileSync(path, "utf8"));
+    return Number.isInteger(port) && port > 0 && port < 65_536 ? port : undefined;
+  } catch {
+    return undefined; // the first run
+  }
+}
+
+function isAddressInUse(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EADDRINUSE";
+}

@@ -1,0 +1,28 @@
+import { ApiStatusError, type StatusBody } from "../../api-status-error.ts";
+import { internalError } from "../refusals.ts";
+
+/** An answer that is whole before it is sent. */
+export interface Reply {
+  readonly code: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+export function jsonReply(code: number, value: unknown): Reply {
+  return { code, contentType: "application/json", body: JSON.stringify(value) };
+}
+
+/** A reply whose body is JSON text already. */
+export function textOfJsonReply(code: number, body: string): Reply {
+  return { code, contentType: "application/json", body };
+}
+
+/** The refusal that a thrown value comes to; anything unforeseen is a 500 that names it. */
+export function refusalOf(error: unknown): ApiStatusError {
+  if (error instanceof ApiStatusError) return error;
+  return internalError(error instanceof Error ? error.message : String(error));
+}
+
+export function refusalReply(status: StatusBody): Reply {
+  return jsonReply(status.code, status);
+}

@@ -1,0 +1,46 @@
+import type { IncomingMessage } from "node:http";
+import { parse as parseYaml } from "yaml";
+import { badRequest, tooLarge, unsupportedMediaType } from "../refusals.ts";
+
+/** As in the real server. */
+export const bodyLimitBytes = 3 * 1024 * 1024;
+
+/** Reads a request's body as text. Throws 413 past the limit, without reading further. */
+export async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
+    bytes += part.length;
+    if (bytes > bodyLimitBytes) {
+      throw tooLarge(`Request entity too large: limit is ${bodyLimitBytes}`);
+    }
+    chunks.push(part);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** The media type without its parameters. */
+export function mediaTypeOf(request: IncomingMessage): string {
+  return (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+}
+
+/** Parses an object that was sent as JSON or YAML. Throws 415 on other media types and 400 on what cannot be read. */
+export function parseObject(text: string, mediaType: string): unknown {
+  if (mediaType === "application/yaml") return parseText(text, parseYaml);
+  if (mediaType === "application/json" || mediaType === "") return parseText(text, JSON.parse);
+  throw unsupportedMediaType(["application/json", "application/yaml"]);
+}
+
+/** Parses JSON text. Throws 400 on what cannot be read. */
+export function parseJson(text: string): unknown {
+  return parseText(text, JSON.parse);
+}
+
+function parseText(text: string, parse: (text: string) => unknown): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw badRequest(`couldn't read the request body: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,105 @@
+import { methodNotAllowed, notServed } from "../refusals.ts";
+import { findType, type ResourceType, resourceTypes } from "../resource-types.ts";
+
+/** What a path asks for. */
+export type Route =
+  | { readonly t: "health" }
+  | { readonly t: "version" }
+  | { readonly t: "coreVersions" }
+  | { readonly t: "groups" }
+  | { readonly t: "group"; readonly group: string }
+  | { readonly t: "resources"; readonly group: string; readonly version: string }
+  | { readonly t: "collection"; readonly type: ResourceType; readonly namespace: string | undefined }
+  | {
+      readonly t: "object";
+      readonly type: ResourceType;
+      readonly namespace: string;
+      readonly name: string;
+      readonly subresource: "status" | undefined;
+    }
+  | { readonly t: "review"; readonly kind: ReviewKind };
+
+export type ReviewKind = "TokenReview" | "SubjectAccessReview" | "SelfSubjectAccessReview";
+
+const reviews: Record<string, ReviewKind> = {
+  "authentication.k8s.io/v1/tokenreviews": "TokenReview",
+  "authorization.k8s.io/v1/subjectaccessreviews": "SubjectAccessReview",
+  "authorization.k8s.io/v1/selfsubjectaccessreviews": "SelfSubjectAccessReview",
+};
+
+/** Reads a path. Throws 404 by name for anything that is not served. */
+export function routeOf(path: string): Route {
+  let parts: string[];
+  try {
+    parts = path
+      .split("/")
+      .filter((part) => part !== "")
+      .map(decodeURIComponent);
+  } catch {
+    throw notServed(path);
+  }
+  const [root, ...rest] = parts;
+  if (root === "version" && rest.length === 0) return { t: "version" };
+  if (root === "readyz" || root === "livez" || root === "healthz") return { t: "health" };
+  if (root === "api") {
+    const [version, ...below] = rest;
+    if (version === undefined) return { t: "coreVersions" };
+    return below.length === 0 ? resources("", version, path) : resourceRoute("", version, below, path);
+  }
+  if (root === "apis") {
+    const [group, version, ...below] = rest;
+    if (group === undefined) return { t: "groups" };
+    if (version === undefined) return isGroup(group) ? { t: "group", group } : refuse(path);
+    const review = reviews[[group, version, ...below].join("/")];
+    if (review !== undefined) return { t: "review", kind: review };
+    return below.length === 0 ? resources(group, version, path) : resourceRoute(group, version, below, path);
+  }
+  return refuse(path);
+}
+
+/** Throws 405 naming what was asked. */
+export function refuseMethod(method: string, path: string): never {
+  throw methodNotAllowed(`${method} ${path}`);
+}
+
+function refuse(path: string): never {
+  throw notServed(path);
+}
+
+function isGroup(group: string): boolean {
+  return group !== "" && resourceTypes.some((type) => type.group === group);
+}
+
+function resources(group: string, version: string, path: string): Route {
+  const known = resourceTypes.some((type) => type.group === group && type.version === version);
+  return known ? { t: "resources", group, version } : refuse(path);
+}
+
+function resourceRoute(group: string, version: string, below: string[], path: string): Route {
+  const [first, second, third, ...deeper] = below;
+  // `namespaces/x/pods` is a collection; `namespaces/x` and `namespaces/x/status` are the namespace itself.
+  if (first === "namespaces" && second !== undefined && third !== undefined && third !== "status") {
+    const [name, subresource, ...excess] = deeper;
+    const type = findType({ group, version, plural: third });
+    if (type === undefined || !type.namespaced || excess.length > 0) return refuse(path);
+    if (name === undefined) return { t: "collection", type, namespace: second };
+    return objectRoute(type, second, name, subresource, path);
+  }
+  const type = findType({ group, version, plural: first ?? "" });
+  if (type === undefined || deeper.length > 0) return refuse(path);
+  if (second === undefined) return { t: "collection", type, namespace: undefined };
+  if (type.namespaced) return refuse(path);
+  return objectRoute(type, "", second, third, path);
+}
+
+function objectRoute(
+  type: ResourceType,
+  namespace: string,
+  name: string,
+  subresource: string | undefined,
+  path: string,
+): Route {
+  if (subresource === undefined) return { t: "object", type, namespace, name, subresource: undefined };
+  if (subresource !== "status" || !type.hasStatus) return refuse(path);
+  return { t: "object", type, namespace, name, subresource };
+}

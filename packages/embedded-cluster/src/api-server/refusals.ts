@@ -1,0 +1,141 @@
+import { ApiStatusError, type StatusCause, type StatusDetails } from "../api-status-error.ts";
+import type { ResourceType } from "./resource-types.ts";
+
+/** The refusals of a kube-apiserver, worded as the real one words them. */
+
+function refusal(code: number, reason: string, message: string, details?: StatusDetails): ApiStatusError {
+  return new ApiStatusError({
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message,
+    reason,
+    ...(details === undefined ? {} : { details }),
+    code,
+  });
+}
+
+function detailsOf(type: ResourceType, name: string): StatusDetails {
+  return { name, ...(type.group === "" ? {} : { group: type.group }), kind: type.plural };
+}
+
+/** `sandboxes.agents.x-k8s.io`, or `pods` for the core group. */
+export function qualified(type: ResourceType): string {
+  return type.group === "" ? type.plural : `${type.plural}.${type.group}`;
+}
+
+function qualifiedKind(type: ResourceType): string {
+  return type.group === "" ? type.kind : `${type.kind}.${type.group}`;
+}
+
+export const badRequest = (message: string): ApiStatusError => refusal(400, "BadRequest", message);
+
+export const unauthorized = (): ApiStatusError => refusal(401, "Unauthorized", "Unauthorized");
+
+export const forbidden = (type: ResourceType, name: string, why: string): ApiStatusError =>
+  refusal(403, "Forbidden", `${qualified(type)} "${name}" is forbidden: ${why}`, detailsOf(type, name));
+
+export const notFound = (type: ResourceType, name: string): ApiStatusError =>
+  refusal(404, "NotFound", `${qualified(type)} "${name}" not found`, detailsOf(type, name));
+
+/** For a path that this server does not serve; `what` names it. */
+export const notServed = (what: string): ApiStatusError =>
+  refusal(
+    404,
+    "NotFound",
+    `the server could not find the requested resource: ${what} is not served by the embedded cluster`,
+    {},
+  );
+
+export const methodNotAllowed = (what: string): ApiStatusError =>
+  refusal(405, "MethodNotAllowed", `the server does not allow this method on the requested resource: ${what}`, {});
+
+export const notAcceptable = (): ApiStatusError =>
+  refusal(406, "NotAcceptable", "only the following media types are accepted: application/json");
+
+export const alreadyExists = (type: ResourceType, name: string): ApiStatusError =>
+  refusal(409, "AlreadyExists", `${qualified(type)} "${name}" already exists`, detailsOf(type, name));
+
+export const conflict = (type: ResourceType, name: string, why: string): ApiStatusError =>
+  refusal(
+    409,
+    "Conflict",
+    `Operation cannot be fulfilled on ${qualified(type)} "${name}": ${why}`,
+    detailsOf(type, name),
+  );
+
+export const staleResourceVersion = (type: ResourceType, name: string): ApiStatusError =>
+  conflict(type, name, "the object has been modified; please apply your changes to the latest version and try again");
+
+/** A delete precondition that does not hold; the real server names the kind here, not the plural. */
+export const preconditionFailed = (type: ResourceType, name: string, why: string): ApiStatusError =>
+  refusal(409, "Conflict", `Operation cannot be fulfilled on ${qualifiedKind(type)} "${name}": ${why}`, {
+    name,
+    ...(type.group === "" ? {} : { group: type.group }),
+    kind: type.kind,
+  });
+
+/** A list page or an exact version that has been compacted. */
+export const expired = (message: string): ApiStatusError => refusal(410, "Expired", message);
+
+export const tooOldResourceVersion = (wanted: number, oldest: number): ApiStatusError =>
+  expired(`too old resource version: ${wanted} (${oldest})`);
+
+export const tooLarge = (message: string): ApiStatusError => refusal(413, "RequestEntityTooLarge", message);
+
+export const unsupportedMediaType = (accepted: readonly string[]): ApiStatusError =>
+  refusal(
+    415,
+    "UnsupportedMediaType",
+    `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
+  );
+
+/** A JSON Patch that does not apply, a failed `test` included: the real server does not say which operation failed. */
+export const patchDoesNotApply = (): ApiStatusError =>
+  refusal(422, "Invalid", "the server rejected our request due to an error in our request", {});
+
+export const invalid = (type: ResourceType, name: string, causes: readonly StatusCause[]): ApiStatusError => {
+  const parts = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const text = parts.length === 1 ? parts[0] : `[${parts.join(", ")}]`;
+  return refusal(422, "Invalid", `${qualifiedKind(type)} "${name}" is invalid: ${text}`, {
+    name,
+    ...(type.group === "" ? {} : { group: type.group }),
+    kind: type.kind,
+    causes,
+  });
+};
+
+export const internalError = (message: string): ApiStatusError =>
+  refusal(500, "InternalError", `Internal error occurred: ${message}`, { causes: [{ message }] });
+
+/** A version that this server has not reached, e.g. because its data directory was replaced by an older one. */
+export const tooLargeResourceVersion = (wanted: number, current: number): ApiStatusError =>
+  refusal(504, "Timeout", `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
+    causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
+    retryAfterSeconds: 1,
+  });
+
+/** Options that cannot be read: an unsupported value, or a member that is forbidden here. */
+export const invalidOptions = (
+  kind: string,
+  field: string,
+  value: unknown,
+  supported: readonly string[],
+  forbiddenBecause?: string,
+): ApiStatusError => {
+  const message =
+    forbiddenBecause === undefined
+      ? `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported.map((item) => JSON.stringify(item)).join(", ")}`
+      : `Forbidden: ${forbiddenBecause}`;
+  const reason = forbiddenBecause === undefined ? "FieldValueNotSupported" : "FieldValueForbidden";
+  return refusal(422, "Invalid", `${kind}.meta.k8s.io "" is invalid: ${field}: ${message}`, {
+    group: "meta.k8s.io",
+    kind,
+    causes: [{ reason, message, field }],
+  });
+};
+
+/** A refusal of the caller's choice; for fault injection. */
+export const injected = (code: number, reason: string, message: string): ApiStatusError =>
+  refusal(code, reason, message, {});

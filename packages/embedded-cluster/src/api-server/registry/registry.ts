@@ -1,0 +1,476 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import type { DeleteWish, KubeObject, ObjectMeta, PatchType } from "../../resource-api.ts";
+import { isObject, valueAt } from "../json.ts";
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  expired,
+  forbidden,
+  internalError,
+  invalid,
+  notFound,
+  staleResourceVersion,
+  tooLargeResourceVersion,
+} from "../refusals.ts";
+import { findKind, type ResourceType, resourceTypes, storageNameOf } from "../resource-types.ts";
+import type { Change, ChangeType, ObjectKey, ObjectStore, StoredObject } from "../store/object-store.ts";
+import { decodeContinueToken, encodeContinueToken } from "./continue-token.ts";
+import { assertPreconditions, isDeletionComplete, planDeletion } from "./deletion.ts";
+import { rulesOf } from "./kinds/kind-rules.ts";
+import { invalidValue, validateMetadata } from "./metadata-rules.ts";
+import { readObject } from "./object-shape.ts";
+import { applyPatchTo } from "./patches.ts";
+import { compileSelection, type Selection } from "./selectors.ts";
+import { rfc3339 } from "./timestamp.ts";
+import { WatchCursor, type WatchStart } from "./watch-cursor.ts";
+
+/** Where a request is directed; `namespace` is "" for a cluster-scoped type. */
+export interface Target {
+  readonly type: ResourceType;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface ListWish extends Selection {
+  readonly limit?: number | undefined;
+  readonly continue?: string | undefined;
+  /** An exact version to read at. */
+  readonly exactVersion?: number | undefined;
+  /** Refuse to answer from a version before this one. */
+  readonly notOlderThan?: number | undefined;
+}
+
+export interface ListPage {
+  /** Each item as JSON text. */
+  readonly bodies: string[];
+  readonly resourceVersion: number;
+  readonly continue: string | undefined;
+  /** Known only where nothing is selected. */
+  readonly remaining: number | undefined;
+}
+
+const listBatch = 500;
+
+/** Namespaces that cannot be deleted. */
+const keptNamespaces = new Set(["default", "kube-system"]);
+
+/**
+ * The one registry behind HTTP and in-process callers: admission, defaulting, validation, versions, deletion. Calls
+ * are synchronous and therefore serial. Every refusal is an ApiStatusError.
+ */
+export class Registry {
+  readonly #store: ObjectStore;
+  readonly #now: () => Date;
+  readonly #listeners = new Set<(change: Change) => void>();
+
+  constructor(store: ObjectStore, now: () => Date) {
+    this.#store = store;
+    this.#now = now;
+  }
+
+  get revision(): number {
+    return this.#store.revision;
+  }
+
+  /** Calls back, synchronously, after each change is committed. Returns the way to stop. */
+  onChange(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  get(target: Target): KubeObject {
+    return this.#read(target).object;
+  }
+
+  create(type: ResourceType, namespace: string, body: unknown): KubeObject {
+    const sent = readObject(type, body);
+    const { metadata } = sent;
+    if (metadata.namespace !== undefined && metadata.namespace !== namespace) {
+      throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+    }
+    if (metadata.resourceVersion !== undefined) {
+      throw badRequest("resourceVersion should not be set on objects to be created");
+    }
+    const name = metadata.name === "" ? this.#generateName(type, namespace, metadata.generateName) : metadata.name;
+    const uid = randomUUID();
+    const rules = rulesOf(type);
+    const { status: _, ...withoutStatus } = sent;
+    const base: KubeObject = {
+      ...(type.hasStatus && rules.createsWithStatus !== true ? withoutStatus : sent),
+      apiVersion: sent.apiVersion,
+      kind: sent.kind,
+      metadata: this.#newMeta(type, namespace, name, uid, metadata),
+    };
+    const defaulted = rules.withDefaults?.(base) ?? base;
+    const object = rules.initialised?.(defaulted) ?? defaulted;
+    this.#assertValid(type, object, undefined);
+    if (type.namespaced) this.#assertNamespaceTakes(type, namespace, name);
+    const key = keyOf({ type, namespace, name });
+    if (this.#store.get(key) !== undefined) throw alreadyExists(type, name);
+    return this.#commit("ADDED", key, object, undefined);
+  }
+
+  update(target: Target, body: unknown, subresource?: "status"): KubeObject {
+    const current = this.#read(target);
+    const sent = readObject(target.type, body);
+    if (sent.metadata.name !== "" && sent.metadata.name !== target.name) {
+      throw badRequest(
+        `the name of the object (${sent.metadata.name}) does not match the name on the URL (${target.name})`,
+      );
+    }
+    if (target.type.custom && sent.metadata.resourceVersion === undefined) {
+      throw invalid(target.type, target.name, [
+        invalidValue("metadata.resourceVersion", 0, "must be specified for an update"),
+      ]);
+    }
+    return this.#replace(target, current, sent, subresource);
+  }
+
+  patch(target: Target, type: PatchType, body: unknown, subresource?: "status"): KubeObject {
+    const current = this.#read(target);
+    const sent = readObject(target.type, applyPatchTo(current.object, type, body));
+    return this.#replace(target, current, sent, subresource);
+  }
+
+  /** Deletes, or begins to. `removed` tells whether the object is gone with this answer. */
+  delete(target: Target, wish: DeleteWish = {}): { readonly object: KubeObject; readonly removed: boolean } {
+    const { type, name } = target;
+    if (type.kind === "Namespace" && keptNamespaces.has(name)) {
+      throw forbidden(type, name, "this namespace may not be deleted");
+    }
+    const current = this.#read(target);
+    assertPreconditions(type, current.object, wish);
+    if (type.kind === "Namespace") return this.#deleteNamespace(target, current);
+    const plan = planDeletion(type, current.object, wish, this.#now());
+    if (plan.t === "remove") {
+      return { object: this.#commit("DELETED", current.stored, current.object, current.stored.body), removed: true };
+    }
+    if (isDeepStrictEqual(plan.object, current.object)) return { object: current.object, removed: false };
+    return { object: this.#commit("MODIFIED", current.stored, plan.object, current.stored.body), removed: false };
+  }
+
+  /** Deletes what is selected and returns it. What goes meanwhile is passed over. */
+  deleteCollection(
+    type: ResourceType,
+    namespace: string | undefined,
+    selection: Selection,
+    wish: DeleteWish,
+  ): KubeObject[] {
+    const { bodies } = this.list(type, namespace, selection);
+    return bodies.map((body) => {
+      const { metadata } = parse(body);
+      return this.delete({ type, namespace: metadata.namespace ?? "", name: metadata.name }, wish).object;
+    });
+  }
+
+  list(type: ResourceType, namespace: string | undefined, wish: ListWish = {}): ListPage {
+    const matches = compileSelection(type, wish);
+    const resource = storageNameOf(type);
+    const token = wish.continue === undefined || wish.continue === "" ? undefined : decodeContinueToken(wish.continue);
+    const at = this.#versionToListAt(wish, token?.rv);
+    const limit = wish.limit === undefined || wish.limit <= 0 ? Number.POSITIVE_INFINITY : wish.limit;
+
+    const found: StoredObject[] = [];
+    let after: ObjectKey | undefined = token === undefined ? undefined : { resource, ...token };
+    let more = true;
+    // One more than the page holds, to know whether another follows.
+    while (more && found.length <= limit) {
+      const batch = this.#store.pageAt(at, resource, namespace, after, Math.min(listBatch, limit + 1));
+      more = batch.length > 0;
+      after = batch.at(-1);
+      for (const item of batch) {
+        if (found.length <= limit && (matches === undefined || matches(JSON.parse(item.body)))) found.push(item);
+      }
+    }
+    const page = found.length > limit ? found.slice(0, limit) : found;
+    const last = found.length > limit ? page.at(-1) : undefined;
+    return {
+      bodies: page.map((item) => item.body),
+      resourceVersion: at,
+      continue:
+        last === undefined ? undefined : encodeContinueToken({ rv: at, namespace: last.namespace, name: last.name }),
+      remaining:
+        last === undefined || matches !== undefined ? undefined : this.#store.countAt(at, resource, namespace, last),
+    };
+  }
+
+  /** Opens a cursor over the changes of one type. The caller closes it. */
+  watch(type: ResourceType, namespace: string | undefined, start: WatchStart, selection: Selection = {}): WatchCursor {
+    if (start.t === "after" && start.rv > this.#store.revision) {
+      throw tooLargeResourceVersion(start.rv, this.#store.revision);
+    }
+    return new WatchCursor({
+      store: this.#store,
+      onChange: (listener) => this.onChange(listener),
+      resource: storageNameOf(type),
+      namespace,
+      matches: compileSelection(type, selection),
+      start,
+    });
+  }
+
+  /** Objects that name this uid as an owner. */
+  dependentsOf(uid: string): Owned[] {
+    return this.#store.dependentsOf(uid).map(ownedOf);
+  }
+
+  findByUid(uid: string): Owned | undefined {
+    const stored = this.#store.getByUid(uid);
+    return stored === undefined ? undefined : ownedOf(stored);
+  }
+
+  ownedUids(): string[] {
+    return this.#store.ownedUids();
+  }
+
+  objectsIn(namespace: string): Owned[] {
+    return this.#store.allInNamespace(namespace).map(ownedOf);
+  }
+
+  /** Changes an object's metadata, past the rules that bind callers. For the cluster's own controllers. */
+  changeMetadata(target: Target, change: (metadata: ObjectMeta) => ObjectMeta): void {
+    const { stored, object } = this.#read(target);
+    const changed = { ...object, metadata: change(object.metadata) };
+    this.#settle(stored, object, changed);
+  }
+
+  /** Removes a namespace that is being deleted and is empty. */
+  finishNamespace(name: string): void {
+    const type = namespaceType();
+    const { stored, object } = this.#read({ type, namespace: "", name });
+    if (object.metadata.deletionTimestamp === undefined || this.#store.countInNamespace(name) > 0) return;
+    this.#commit("DELETED", stored, object, stored.body);
+  }
+
+  #read(target: Target): { stored: StoredObject; object: KubeObject } {
+    const stored = this.#store.get(keyOf(target));
+    if (stored === undefined) throw notFound(target.type, target.name);
+    return { stored, object: parse(stored.body) };
+  }
+
+  #newMeta(type: ResourceType, namespace: string, name: string, uid: string, sent: ObjectMeta): ObjectMeta {
+    const { labels, annotations, finalizers, ownerReferences, generateName } = sent;
+    return {
+      name,
+      ...(generateName === undefined ? {} : { generateName }),
+      ...(type.namespaced ? { namespace } : {}),
+      uid,
+      ...(type.hasGeneration ? { generation: 1 } : {}),
+      creationTimestamp: rfc3339(this.#now()),
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(ownerReferences === undefined ? {} : { ownerReferences }),
+      ...(finalizers === undefined ? {} : { finalizers }),
+    };
+  }
+
+  #generateName(type: ResourceType, namespace: string, prefix: string | undefined): string {
+    if (prefix === undefined || prefix === "") return "";
+    for (let attempt = 0; attempt < 8; attempt++) {
+      const name = `${prefix.slice(0, 58)}${randomSuffix()}`;
+      if (this.#store.get(keyOf({ type, namespace, name })) === undefined) return name;
+    }
+    throw alreadyExists(type, `${prefix}…`);
+  }
+
+  #assertNamespaceTakes(type: ResourceType, namespace: string, name: string): void {
+    const found = this.#store.get(keyOf({ type: namespaceType(), namespace: "", name: namespace }));
+    if (found === undefined) throw notFound(namespaceType(), namespace);
+    if (parse(found.body).metadata.deletionTimestamp !== undefined) {
+      throw forbidden(
+        type,
+        name,
+        `unable to create new content in namespace ${namespace} because it is being terminated`,
+      );
+    }
+  }
+
+  #replace(
+    target: Target,
+    current: { stored: StoredObject; object: KubeObject },
+    sent: KubeObject,
+    subresource: "status" | undefined,
+  ): KubeObject {
+    const { type, name } = target;
+    const { stored, object: old } = current;
+    const { resourceVersion, uid, namespace } = sent.metadata;
+    if (namespace !== undefined && namespace !== target.namespace) {
+      throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+    }
+    if (sent.metadata.name !== "" && sent.metadata.name !== name) {
+      throw invalid(type, name, [invalidValue("metadata.name", sent.metadata.name, "field is immutable")]);
+    }
+    if (uid !== undefined && uid !== old.metadata.uid) {
+      throw conflict(
+        type,
+        name,
+        `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata.uid ?? ""}`,
+      );
+    }
+    if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion)
+      throw staleResourceVersion(type, name);
+
+    const next = subresource === "status" ? withStatusOf(sent, old) : this.#withSpecOf(type, sent, old);
+    this.#assertValid(type, next, old);
+    return this.#settle(stored, old, next);
+  }
+
+  /** Everything but what the server alone decides; the status stays where it is a subresource. */
+  #withSpecOf(type: ResourceType, sent: KubeObject, old: KubeObject): KubeObject {
+    const { labels, annotations, finalizers, ownerReferences } = sent.metadata;
+    const { labels: _l, annotations: _n, finalizers: _f, ownerReferences: _o, ...kept } = old.metadata;
+    const metadata: ObjectMeta = {
+      ...kept,
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(ownerReferences === undefined ? {} : { ownerReferences }),
+      ...(finalizers === undefined ? {} : { finalizers }),
+    };
+    const { status: sentStatus, ...members } = sent;
+    const status = type.hasStatus ? old.status : sentStatus;
+    const replaced: KubeObject = {
+      ...members,
+      apiVersion: old.apiVersion,
+      kind: old.kind,
+      metadata,
+      ...(status === undefined ? {} : { status }),
+    };
+    const next = rulesOf(type).withDefaults?.(replaced) ?? replaced;
+    if (!type.hasGeneration || sameBut(["metadata", "status"], next, old)) return next;
+    return { ...next, metadata: { ...next.metadata, generation: (old.metadata.generation ?? 0) + 1 } };
+  }
+
+  #assertValid(type: ResourceType, object: KubeObject, old: KubeObject | undefined): void {
+    const causes = [...validateMetadata(type, object), ...(rulesOf(type).validate?.(object, old) ?? [])];
+    if (old?.metadata.deletionTimestamp !== undefined) {
+      const before = new Set(old.metadata.finalizers ?? []);
+      const added = (object.metadata.finalizers ?? []).filter((name) => !before.has(name));
+      if (added.length > 0) {
+        causes.push({
+          reason: "FieldValueForbidden",
+          field: "metadata.finalizers",
+          message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(", ")}}`,
+        });
+      }
+    }
+    if (causes.length > 0) throw invalid(type, object.metadata.name, causes);
+  }
+
+  /** Writes an update, unless it changes nothing; an object whose deletion it completes goes. */
+  #settle(stored: StoredObject, old: KubeObject, next: KubeObject): KubeObject {
+    if (isDeletionComplete(next)) return this.#commit("DELETED", stored, next, stored.body);
+    if (isDeepStrictEqual(next, old)) return old;
+    return this.#commit("MODIFIED", stored, next, stored.body);
+  }
+
+  #deleteNamespace(
+    target: Target,
+    current: { stored: StoredObject; object: KubeObject },
+  ): { object: KubeObject; removed: boolean } {
+    const { stored, object } = current;
+    if (object.metadata.deletionTimestamp !== undefined) return { object, removed: false };
+    if (this.#store.countInNamespace(target.name) === 0) {
+      return { object: this.#commit("DELETED", stored, object, stored.body), removed: true };
+    }
+    const terminating = {
+      ...object,
+      metadata: { ...object.metadata, deletionTimestamp: rfc3339(this.#now()) },
+      status: { phase: "Terminating" },
+    };
+    return { object: this.#commit("MODIFIED", stored, terminating, stored.body), removed: false };
+  }
+
+  #commit(type: ChangeType, key: ObjectKey, object: KubeObject, prev: string | undefined): KubeObject {
+    const { uid, ownerReferences = [] } = object.metadata;
+    if (uid === undefined) throw internalError(`${key.resource} ${key.name} has no uid`);
+    const owners = ownerReferences.map((owner) => owner.uid);
+    const { resource, namespace, name } = key;
+    const change = this.#store.write(type, { resource, namespace, name }, uid, owners, prev, (rv) =>
+      serialise(object, rv),
+    );
+    for (const listener of this.#listeners) listener(change);
+    return parse(change.body);
+  }
+
+  #versionToListAt(wish: ListWish, pageVersion: number | undefined): number {
+    const current = this.#store.revision;
+    const wanted = pageVersion ?? wish.exactVersion;
+    const newest = wanted ?? wish.notOlderThan ?? 0;
+    if (newest > current) throw tooLargeResourceVersion(newest, current);
+    if (wanted === undefined) return current;
+    if (wanted < this.#store.compacted) {
+      throw expired(
+        pageVersion === undefined
+          ? `The resourceVersion for the provided list is too old.`
+          : "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
+      );
+    }
+    return wanted;
+  }
+}
+
+/** An object with what is needed to act on it. */
+export interface Owned {
+  readonly target: Target;
+  readonly object: KubeObject;
+}
+
+function ownedOf(stored: StoredObject): Owned {
+  const object = parse(stored.body);
+  const type = findKind(object.apiVersion, object.kind);
+  if (type === undefined) throw internalError(`the store holds a ${object.kind}, which is not served`);
+  return { target: { type, namespace: stored.namespace, name: stored.name }, object };
+}
+
+function namespaceType(): ResourceType {
+  const found = resourceTypes.find((type) => type.kind === "Namespace");
+  if (found === undefined) throw internalError("namespaces are not served");
+  return found;
+}
+
+function keyOf({ type, namespace, name }: Target): ObjectKey {
+  return { resource: storageNameOf(type), namespace, name };
+}
+
+/** Status is replaced, everything else stays: the metadata of a status write is not looked at. */
+function withStatusOf(sent: KubeObject, old: KubeObject): KubeObject {
+  const { status: _, ...kept } = old;
+  return {
+    ...kept,
+    apiVersion: old.apiVersion,
+    kind: old.kind,
+    metadata: old.metadata,
+    ...(sent.status === undefined ? {} : { status: sent.status }),
+  };
+}
+
+function sameBut(ignored: readonly string[], a: KubeObject, b: KubeObject): boolean {
+  const pick = (object: KubeObject) =>
+    Object.fromEntries(Object.entries(object).filter(([member]) => !ignored.includes(member)));
+  return isDeepStrictEqual(pick(a), pick(b));
+}
+
+/** apiVersion, kind and metadata come first, in this order: a list of a built-in kind cuts the first two off as text. */
+function serialise(object: KubeObject, rv: number): string {
+  const { apiVersion, kind, metadata, ...members } = object;
+  return JSON.stringify({ apiVersion, kind, metadata: { ...metadata, resourceVersion: String(rv) }, ...members });
+}
+
+/** Reads back what serialise wrote. */
+export function parse(body: string): KubeObject {
+  const value: unknown = JSON.parse(body);
+  if (!isStoredObject(value)) throw internalError("the store holds something that is not an object");
+  return value;
+}
+
+function isStoredObject(value: unknown): value is KubeObject {
+  return isObject(value) && typeof value["kind"] === "string" && typeof valueAt(value, "metadata.name") === "string";
+}
+
+const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+
+function randomSuffix(): string {
+  return Array.from(randomBytes(5), (byte) => suffixAlphabet[byte % suffixAlphabet.length]).join("");
+}

@@ -1,0 +1,323 @@
+import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
+
+/** The key of one object. `resource` is a storage name; `namespace` is "" for cluster-scoped objects. */
+export interface ObjectKey {
+  readonly resource: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface StoredObject extends ObjectKey {
+  readonly uid: string;
+  readonly rv: number;
+  /** The object as JSON text. */
+  readonly body: string;
+}
+
+export type ChangeType = "ADDED" | "MODIFIED" | "DELETED";
+
+export interface Change extends ObjectKey {
+  readonly rv: number;
+  readonly type: ChangeType;
+  /** The object after the change; for DELETED its last state, at the version of the deletion. */
+  readonly body: string;
+  /** The object before the change; undefined for ADDED. */
+  readonly prev: string | undefined;
+}
+
+export type Position = Pick<ObjectKey, "namespace" | "name">;
+
+const inRange = `resource = :resource AND (:namespace IS NULL OR namespace = :namespace)
+    AND (namespace, name) > (:afterNamespace, :afterName)`;
+
+// What stood at version `at`: the objects unchanged since, and what the first change after `at` found of each other one.
+const unchangedSince = `FROM objects WHERE ${inRange} AND rv <= :at`;
+const changedSince = `FROM changes c WHERE ${inRange} AND rv > :at AND prev IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM changes e WHERE e.resource = c.resource AND e.namespace = c.namespace
+                      AND e.name = c.name AND e.rv > :at AND e.rv < c.rv)`;
+
+const rangeOf = (at: number, resource: string, namespace: string | undefined, after: Position | undefined) => ({
+  resource,
+  at,
+  namespace: namespace ?? null,
+  afterNamespace: after?.namespace ?? "",
+  afterName: after?.name ?? "",
+});
+
+function byPosition(a: Position, b: Position): number {
+  if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
+  return a.name < b.name ? -1 : 1;
+}
+
+/** How much of the change log is kept for watches and pages to resume from. */
+export interface HistoryLimits {
+  readonly changes: number;
+  readonly bytes: number;
+}
+
+type Row = Record<string, SQLOutputValue>;
+
+const text = (row: Row, column: string): string => String(row[column]);
+const integer = (row: Row, column: string): number => Number(row[column]);
+
+const toObject = (row: Row): StoredObject => ({
+  resource: text(row, "resource"),
+  namespace: text(row, "namespace"),
+  name: text(row, "name"),
+  uid: text(row, "uid"),
+  rv: integer(row, "rv"),
+  body: text(row, "body"),
+});
+
+const changeTypes: Record<string, ChangeType> = { ADDED: "ADDED", MODIFIED: "MODIFIED", DELETED: "DELETED" };
+
+const toChange = (row: Row): Change => {
+  const type = changeTypes[text(row, "type")];
+  if (type === undefined) throw new Error(`The change log holds an unknown type at version ${integer(row, "rv")}.`);
+  return {
+    rv: integer(row, "rv"),
+    type,
+    resource: text(row, "resource"),
+    namespace: text(row, "namespace"),
+    name: text(row, "name"),
+    body: text(row, "body"),
+    prev: row["prev"] === null ? undefined : text(row, "prev"),
+  };
+};
+
+/**
+ * Objects and their change log over one SQLite database. Every call is synchronous, so calls are serial by nature; a
+ * write and its log entry are one transaction, so that a process killed at any moment leaves a state that was once true.
+ */
+export class ObjectStore {
+  readonly #db: DatabaseSync;
+  readonly #limits: HistoryLimits;
+  readonly #statements = new Map<string, StatementSync>();
+  #revision: number;
+  #compacted: number;
+  /** Entries and bytes in the change log. */
+  #logged: { changes: number; bytes: number };
+
+  constructor(db: DatabaseSync, limits: HistoryLimits) {
+    this.#db = db;
+    this.#limits = limits;
+    this.#revision = Math.max(1, this.#readMeta("revision")); // 0 has a meaning of its own in list and watch
+    this.#compacted = this.#readMeta("compacted");
+    const row = this.#sql(
+      "SELECT count(*) n, coalesce(sum(length(body) + coalesce(length(prev), 0)), 0) b FROM changes",
+    ).get();
+    this.#logged =
+      row === undefined ? { changes: 0, bytes: 0 } : { changes: integer(row, "n"), bytes: integer(row, "b") };
+  }
+
+  /** The version of the last change; every write makes the next one. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** Changes up to and including this version can no longer be read. */
+  get compacted(): number {
+    return this.#compacted;
+  }
+
+  get(key: ObjectKey): StoredObject | undefined {
+    const row = this.#sql("SELECT * FROM objects WHERE resource = ? AND namespace = ? AND name = ?").get(
+      key.resource,
+      key.namespace,
+      key.name,
+    );
+    return row === undefined ? undefined : toObject(row);
+  }
+
+  getByUid(uid: string): StoredObject | undefined {
+    const row = this.#sql("SELECT * FROM objects WHERE uid = ?").get(uid);
+    return row === undefined ? undefined : toObject(row);
+  }
+
+  /** Objects that name this uid as an owner. */
+  dependentsOf(uid: string): StoredObject[] {
+    const rows = this.#sql("SELECT o.* FROM owners w JOIN objects o ON o.uid = w.uid WHERE w.owner = ?").all(uid);
+    return rows.map(toObject);
+  }
+
+  /** The uids of all objects that have an owner. */
+  ownedUids(): string[] {
+    return this.#sql("SELECT DISTINCT uid FROM owners")
+      .all()
+      .map((row) => text(row, "uid"));
+  }
+
+  /** Current objects of a resource in key order; `namespace` undefined means all. */
+  all(resource: string, namespace: string | undefined): StoredObject[] {
+    const rows =
+      namespace === undefined
+        ? this.#sql("SELECT * FROM objects WHERE resource = ? ORDER BY namespace, name").all(resource)
+        : this.#sql("SELECT * FROM objects WHERE resource = ? AND namespace = ? ORDER BY name").all(
+            resource,
+            namespace,
+          );
+    return rows.map(toObject);
+  }
+
+  count(resource: string, namespace: string): number {
+    const row = this.#sql("SELECT count(*) n FROM objects WHERE resource = ? AND namespace = ?").get(
+      resource,
+      namespace,
+    );
+    return row === undefined ? 0 : integer(row, "n");
+  }
+
+  /** How many objects of any resource stand in a namespace. */
+  countInNamespace(namespace: string): number {
+    const row = this.#sql("SELECT count(*) n FROM objects WHERE namespace = ?").get(namespace);
+    return row === undefined ? 0 : integer(row, "n");
+  }
+
+  allInNamespace(namespace: string): StoredObject[] {
+    return this.#sql("SELECT * FROM objects WHERE namespace = ?").all(namespace).map(toObject);
+  }
+
+  /**
+   * Reads up to `limit` bodies after a key, in key order, exactly as they stood at version `at`. The caller has checked
+   * that `at` is not compacted.
+   */
+  pageAt(
+    at: number,
+    resource: string,
+    namespace: string | undefined,
+    after: Position | undefined,
+    limit: number,
+  ): StoredObject[] {
+    const where = { ...rangeOf(at, resource, namespace, after), limit };
+    const order = "ORDER BY namespace, name LIMIT :limit";
+    const unchanged = this.#sql(`SELECT resource, namespace, name, uid, rv, body ${unchangedSince} ${order}`).all(
+      where,
+    );
+    if (at === this.#revision) return unchanged.map(toObject);
+    const columns = "resource, namespace, name, '' AS uid, rv, prev AS body";
+    const changed = this.#sql(`SELECT ${columns} ${changedSince} ${order}`).all(where);
+    return [...unchanged, ...changed].map(toObject).sort(byPosition).slice(0, limit);
+  }
+
+  /** How many objects stood after a key at version `at`. */
+  countAt(at: number, resource: string, namespace: string | undefined, after: Position): number {
+    const where = rangeOf(at, resource, namespace, after);
+    return [unchangedSince, changedSince]
+      .map((part) => this.#sql(`SELECT count(*) n ${part}`).get(where))
+      .reduce((sum, row) => sum + (row === undefined ? 0 : integer(row, "n")), 0);
+  }
+
+  /** Changes of a resource after a version, oldest first. */
+  changesAfter(rv: number, resource: string, limit: number): Change[] {
+    return this.#sql("SELECT * FROM changes WHERE resource = ? AND rv > ? ORDER BY rv LIMIT ?")
+      .all(resource, rv, limit)
+      .map(toChange);
+  }
+
+  /**
+   * Writes one change. `bodyAt` gives the object's text at the version that the change is given; `owners` are the
+   * uids that it names as owners.
+   */
+  write(
+    type: ChangeType,
+    key: ObjectKey,
+    uid: string,
+    owners: readonly string[],
+    prev: string | undefined,
+    bodyAt: (rv: number) => string,
+  ): Change {
+    const rv = this.#revision + 1;
+    const change: Change = { ...key, rv, type, body: bodyAt(rv), prev };
+    const size = change.body.length + (prev?.length ?? 0);
+    const logged = { changes: this.#logged.changes + 1, bytes: this.#logged.bytes + size };
+    let compacted = this.#compacted;
+
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      this.#applyToObjects(change, uid, owners);
+      this.#sql(
+        "INSERT INTO changes (rv, type, resource, namespace, name, body, prev) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      ).run(rv, type, key.resource, key.namespace, key.name, change.body, prev ?? null);
+      this.#writeMeta("revision", rv);
+      if (this.#isOverfull(logged)) compacted = this.#trimLog(logged);
+      this.#db.exec("COMMIT");
+    } catch (error) {
+      this.#db.exec("ROLLBACK");
+      throw error;
+    }
+    this.#revision = rv;
+    this.#compacted = compacted;
+    this.#logged = logged;
+    return change;
+  }
+
+  /** Forgets the change log: what an operator's compaction does, and how tests make versions too old. */
+  compact(): void {
+    this.#db.exec("BEGIN IMMEDIATE");
+    this.#db.exec("DELETE FROM changes");
+    this.#writeMeta("compacted", this.#revision);
+    this.#db.exec("COMMIT");
+    this.#compacted = this.#revision;
+    this.#logged = { changes: 0, bytes: 0 };
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #applyToObjects(change: Change, uid: string, owners: readonly string[]): void {
+    this.#sql("DELETE FROM owners WHERE uid = ?").run(uid);
+    if (change.type === "DELETED") {
+      this.#sql("DELETE FROM objects WHERE uid = ?").run(uid);
+      return;
+    }
+    this.#sql(
+      `INSERT INTO objects (resource, namespace, name, uid, rv, body) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (resource, namespace, name) DO UPDATE SET rv = excluded.rv, body = excluded.body`,
+    ).run(change.resource, change.namespace, change.name, uid, change.rv, change.body);
+    for (const owner of new Set(owners)) this.#sql("INSERT INTO owners (owner, uid) VALUES (?, ?)").run(owner, uid);
+  }
+
+  #isOverfull(logged: { changes: number; bytes: number }): boolean {
+    // An eighth of slack, so that trimming is rare and takes a batch.
+    return logged.changes > this.#limits.changes * 1.125 || logged.bytes > this.#limits.bytes * 1.125;
+  }
+
+  /** Drops the oldest changes until the log is within its limits, and returns the last version dropped. */
+  #trimLog(logged: { changes: number; bytes: number }): number {
+    let last = this.#compacted;
+    const rows = this.#sql(
+      "SELECT rv, length(body) + coalesce(length(prev), 0) AS size FROM changes ORDER BY rv",
+    ).iterate();
+    for (const row of rows) {
+      if (logged.changes <= this.#limits.changes && logged.bytes <= this.#limits.bytes) break;
+      logged.changes -= 1;
+      logged.bytes -= integer(row, "size");
+      last = integer(row, "rv");
+    }
+    this.#sql("DELETE FROM changes WHERE rv <= ?").run(last);
+    this.#writeMeta("compacted", last);
+    return last;
+  }
+
+  #readMeta(key: string): number {
+    const row = this.#sql("SELECT value FROM meta WHERE key = ?").get(key);
+    return row === undefined ? 0 : integer(row, "value");
+  }
+
+  #writeMeta(key: string, value: number): void {
+    this.#sql("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value").run(
+      key,
+      value,
+    );
+  }
+
+  #sql(query: string): StatementSync {
+    let statement = this.#statements.get(query);
+    if (statement === undefined) {
+      statement = this.#db.prepare(query);
+      this.#statements.set(query, statement);
+    }
+    return statement;
+  }
+}
