@@ -14,6 +14,8 @@ export interface SandboxReading {
   /** The highest observedGeneration of any condition; 0 when there is none. The conditions' values are not believed. */
   readonly observedGeneration: number;
   readonly mode: Mode;
+  /** Members that the object does not have, which whoever composes a patch must know. Undefined: it has both. */
+  readonly lacks?: { readonly annotations: boolean; readonly mode: boolean };
   readonly deleting: boolean;
   readonly createdAt: Date;
   readonly stamps: Stamps;
