@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { Socket } from "node:net";
+import { constants } from "node:os";
+import { createInterface } from "node:readline";
+import type { Writable } from "node:stream";
+import { parentOf } from "./process-identity.ts";
+
+/** How one run of a container ended. Every process of the pod is gone when this is known. */
+export interface ContainerExit {
+  /** The command's exit code; 128 + the signal's number when a signal ended it. */
+  readonly code: number;
+  /** Whether the command ever ran. */
+  readonly started: boolean;
+  /** The last lines of output where the command never ran: why it could not be set up. */
+  readonly complaint: string;
+}
+
+export interface LaunchPlan {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** False where PID 1 of the pod is the launched process itself: no namespaces. */
+  readonly ownPidNamespace: boolean;
+  /** Receives stdout and stderr; not ended. */
+  readonly output: Writable;
+  /** Called before the command may run, with the pid of the pod's PID 1 as the node sees it. */
+  readonly beforeStart: (initPid: number) => Promise<void>;
+}
+
+const complaintBytes = 2048;
+const lastWordsMs = 500;
+
+/**
+ * One run of a container: a chain of processes whose last is PID 1 of the pod, speaking with the node over fd 3
+ * (scripts/pod-init.sh). The launcher ends only after PID 1 did, and PID 1 only after every other process of its
+ * namespace: so the launcher's own end proves that nothing is left.
+ */
+export class ContainerProcess {
+  /** Resolves when the command runs, or when it never will. */
+  readonly settled: Promise<{ readonly started: boolean }>;
+  readonly ended: Promise<ContainerExit>;
+  readonly #child: ChildProcess;
+  readonly #ownPidNamespace: boolean;
+  #initPid: number | undefined;
+  #started = false;
+  #over = false;
+  #complaint = "";
+
+  constructor(plan: LaunchPlan) {
+    this.#ownPidNamespace = plan.ownPidNamespace;
+    const settled = Promise.withResolvers<{ started: boolean }>();
+    const ended = Promise.withResolvers<ContainerExit>();
+    this.settled = settled.promise;
+    this.ended = ended.promise;
+
+    this.#child = spawn(plan.file, plan.args, {
+      env: plan.env,
+      cwd: "/",
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
+      // A session of its own: an interrupt typed at the node's terminal is not the pods'. Without namespaces the group is
+      // also the only handle on what the pod starts.
+      detached: true,
+    });
+    if (!plan.ownPidNamespace) this.#initPid = this.#child.pid;
+
+    const channel = this.#child.stdio[3];
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.on("error", () => undefined); // a reset at the end of the process says nothing that its exit does not
+      stream?.on("data", (chunk: Buffer) => this.#keepComplaint(chunk));
+      stream?.pipe(plan.output, { end: false });
+    }
+    if (channel instanceof Socket) {
+      channel.on("error", () => undefined);
+      const lines = createInterface({ input: channel });
+      lines.on("line", (line) => {
+        if (line.startsWith("pid ")) this.#initPid = Number(line.slice(4));
+        else if (line === "ready") this.#allow(plan, channel);
+        else if (line === "started") {
+          this.#started = true;
+          settled.resolve({ started: true });
+        }
+      });
+    }
+
+    const over = (code: number) => {
+      if (this.#over) return;
+      this.#over = true;
+      if (channel instanceof Socket) channel.destroy();
+      if (!plan.ownPidNamespace) this.#signalGroup("SIGKILL");
+      settled.resolve({ started: this.#started });
+      ended.resolve({ code, started: this.#started, complaint: this.#started ? "" : this.#complaint.trim() });
+    };
+    this.#child.once("error", (error) => {
+      this.#complaint = error.message;
+      if (this.#child.pid === undefined) over(127);
+    });
+    this.#child.once("exit", (code, signal) => {
+      const ending = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+      // Its last words may still be in the pipes. Without namespaces a survivor can hold those open: not for long.
+      const patience = setTimeout(() => over(ending), lastWordsMs);
+      this.#child.once("close", () => {
+        clearTimeout(patience);
+        over(ending);
+      });
+    });
+  }
+
+  /** PID 1 of the pod and its launcher as the node sees them, undefined unless the command runs. */
+  get running(): { readonly initPid: number; readonly launcherPid: number } | undefined {
+    const { pid } = this.#child;
+    if (!this.#started || this.#over || this.#initPid === undefined || pid === undefined) return undefined;
+    return { initPid: this.#initPid, launcherPid: pid };
+  }
+
+  /** Asks the command to end. One that is still being set up is asked as soon as it runs. */
+  async terminate(): Promise<void> {
+    const { started } = await this.settled;
+    if (started) await this.#signalInit("SIGTERM");
+  }
+
+  /** Ends every process of the pod. `ended` tells when they are gone. */
+  async kill(): Promise<void> {
+    if (this.#initPid === undefined)
+      this.#child.kill("SIGKILL"); // PID 1 cannot go on: it waits for our answer
+    else await this.#signalInit("SIGKILL");
+    if (!this.#ownPidNamespace) this.#signalGroup("SIGKILL");
+  }
+
+  #allow(plan: LaunchPlan, channel: Socket): void {
+    const refuse = (error: unknown) => {
+      this.#complaint = error instanceof Error ? error.message : String(error);
+      channel.destroy();
+    };
+    if (this.#initPid === undefined) refuse(new Error("the pod's PID 1 did not tell its pid"));
+    else plan.beforeStart(this.#initPid).then(() => channel.write("go\n"), refuse);
+  }
+
+  async #signalInit(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    const { pid } = this.#child;
+    const init = this.#initPid;
+    if (this.#over || pid === undefined || init === undefined) return;
+    // The pid may be anybody's once the launcher reaped PID 1; only while it is the launcher's child it is ours.
+    if (init !== pid && (await parentOf(init)) !== pid) return;
+    if (this.#over) return;
+    try {
+      process.kill(init, signal);
+    } catch (error) {
+      if (!isNoSuchProcess(error)) throw error;
+    }
+  }
+
+  #signalGroup(signal: "SIGKILL"): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch (error) {
+      if (!isNoSuchProcess(error)) throw error;
+    }
+  }
+
+  #keepComplaint(chunk: Buffer): void {
+    if (!this.#started) this.#complaint = (this.#complaint + chunk.toString("utf8")).slice(-complaintBytes);
+  }
+}
+
+function isNoSuchProcess(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ESRCH";
+}

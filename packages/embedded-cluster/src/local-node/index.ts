@@ -1,0 +1,3 @@
+export type { Isolation } from "./isolation.ts";
+export { type LocalNode, type LocalNodeOptions, startLocalNode } from "./local-node.ts";
+export type { AgentProgram } from "./pod-root.ts";

@@ -1,0 +1,151 @@
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import type { Logger } from "pino";
+import type { KubeObject, ResourceApi } from "../resource-api.ts";
+import { AddressPool } from "./address-pool.ts";
+import { EventRecorder } from "./event-recorder.ts";
+import { type Follower, follow } from "./follow.ts";
+import type { Isolation } from "./isolation.ts";
+import { recordOf, textOf } from "./json-shape.ts";
+import { ensureNodeObject, reportNode, reportNodeStopped } from "./node-object.ts";
+import { NodePaths } from "./node-paths.ts";
+import { type AgentProgram, writeSkeleton } from "./pod-root.ts";
+import { type PodDependencies, PodRunner } from "./pod-runner.ts";
+import { probeIsolation } from "./probe-isolation.ts";
+import { endLeftOver } from "./process-identity.ts";
+import { relaxationsOf } from "./relaxations.ts";
+import { claims, pods } from "./resources.ts";
+import { Slots } from "./slots.ts";
+import { VolumeStore } from "./volume-store.ts";
+
+export interface LocalNodeOptions {
+  readonly api: ResourceApi;
+  readonly dataDir: string;
+  readonly agent: AgentProgram;
+  readonly log: Logger;
+}
+
+/** The one node of an embedded cluster: scheduler and kubelet in this process. */
+export interface LocalNode {
+  readonly name: string;
+  readonly isolation: Isolation;
+  /** What this node does less strictly than a real one: one sentence each, for people. */
+  readonly relaxations: readonly string[];
+  /** Stops every pod and keeps its object and its disks. */
+  stop(): Promise<void>;
+}
+
+const nodeName = "local-node";
+const stopGraceMs = 5_000;
+
+/** Starts the node: it takes up the pods that the API has, then follows it until `stop`. */
+export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
+  const { api, agent, log } = options;
+  const paths = new NodePaths(resolve(options.dataDir));
+  for (const folder of [paths.node, paths.pods, paths.volumes, paths.trash, paths.logs])
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+  await writeSkeleton(paths, agent);
+  const kit = await probeIsolation(paths, agent, log);
+  const relaxations = relaxationsOf(kit.isolation);
+  for (const relaxation of relaxations) log.warn({ isolation: kit.isolation }, relaxation);
+
+  const addresses = await AddressPool.claim();
+  const nodeUid = await ensureNodeObject(api, nodeName);
+  const { hostIp } = addresses;
+  await reportNode(api, { name: nodeName, isolation: kit.isolation, relaxations, hostIp, image: agent.image });
+  const volumes = new VolumeStore({ api, paths, isolation: kit.isolation, nodeUid, log });
+  const recorder = new EventRecorder(api, "kubelet", nodeName, log);
+  const execProbes = new Slots(Math.max(2, availableParallelism()));
+  const { record } = recorder;
+  const running = new RunningPods({ api, nodeName, kit, addresses, volumes, record, execProbes, log }, paths);
+
+  const leaving = new AbortController();
+  const following = [
+    follow(api, claims, volumes, leaving.signal, log),
+    follow(api, pods, running, leaving.signal, log),
+  ];
+  let stopping: Promise<void> | undefined;
+  const stop = async () => {
+    leaving.abort();
+    await Promise.all(following);
+    await running.halt(stopGraceMs);
+    await Promise.all([volumes.idle(), recorder.idle(), addresses.close()]);
+    await reportNodeStopped(api, nodeName);
+  };
+  return {
+    name: nodeName,
+    isolation: kit.isolation,
+    relaxations,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+/** The pods of this node, by uid: a name may already be another pod's. */
+class RunningPods implements Follower {
+  readonly #deps: PodDependencies;
+  readonly #paths: NodePaths;
+  readonly #runners = new Map<string, PodRunner>();
+  #tidied = false;
+
+  constructor(deps: PodDependencies, paths: NodePaths) {
+    this.#deps = deps;
+    this.#paths = paths;
+  }
+
+  async onList(items: readonly KubeObject[]): Promise<void> {
+    const uids = new Set(items.map((item) => item.metadata.uid ?? ""));
+    for (const [uid, runner] of this.#runners) if (!uids.has(uid)) runner.forget();
+    if (!this.#tidied) {
+      await this.#tidy(uids);
+      this.#tidied = true;
+    }
+    for (const item of items) this.onChange(item);
+  }
+
+  onChange(pod: KubeObject): void {
+    const uid = pod.metadata.uid ?? "";
+    if (!/^[\w-]+$/.test(uid)) {
+      this.#deps.log.error({ uid }, "a pod's uid is no file name; it is not run");
+      return;
+    }
+    const boundTo = textOf(recordOf(pod.spec).nodeName);
+    if (boundTo !== undefined && boundTo !== nodeName) return;
+    const known = this.#runners.get(uid);
+    if (known !== undefined) {
+      known.observe(pod);
+      return;
+    }
+    const runner = new PodRunner(pod, this.#deps);
+    this.#runners.set(uid, runner);
+    runner.done.then(
+      () => this.#runners.delete(uid),
+      (error: unknown) => this.#deps.log.error({ err: error, uid }, "a pod's runner failed"),
+    );
+  }
+
+  onGone(pod: KubeObject): void {
+    this.#runners.get(pod.metadata.uid ?? "")?.forget();
+  }
+
+  async halt(graceMs: number): Promise<void> {
+    await Promise.all([...this.#runners.values()].map((runner) => runner.halt(graceMs)));
+  }
+
+  /** Ends and removes what pods left that were deleted while the node was away. Nothing there outlives a pod. */
+  async #tidy(uids: ReadonlySet<string>): Promise<void> {
+    for (const uid of await readdir(this.#paths.pods)) {
+      if (uids.has(uid)) continue;
+      const record = await readFile(this.#paths.processRecord(uid), "utf8").catch(() => undefined); // never started
+      if (record !== undefined) await endLeftOver(record, 1_000, this.#deps.log);
+      await rm(this.#paths.pod(uid), { recursive: true, force: true });
+    }
+    for (const file of await readdir(this.#paths.logs)) {
+      const uid = /_([\w-]+)\.log(\.1)?$/.exec(file)?.[1] ?? "";
+      if (!uids.has(uid)) await rm(`${this.#paths.logs}/${file}`, { force: true });
+    }
+  }
+}

@@ -1,0 +1,396 @@
+import { readFile, rm } from "node:fs/promises";
+import type { Logger } from "pino";
+import { isApiStatus } from "../api-status-error.ts";
+import type { KubeObject, ResourceApi } from "../resource-api.ts";
+import type { AddressPool } from "./address-pool.ts";
+import { ContainerLog } from "./container-log.ts";
+import { type ContainerExit, ContainerProcess } from "./container-process.ts";
+import type { RecordEvent } from "./event-recorder.ts";
+import { sleep } from "./follow.ts";
+import { numberOf, recordOf, textOf } from "./json-shape.ts";
+import { type LaunchKit, type PodLaunch, podLaunchOf } from "./pod-launch.ts";
+import { type PodPlan, planPod } from "./pod-plan.ts";
+import { PodReport, type PodView, type Termination } from "./pod-report.ts";
+import { attemptProbe } from "./probe-attempt.ts";
+import type { ProbePlan } from "./probe-plan.ts";
+import { probe } from "./prober.ts";
+import { endLeftOver } from "./process-identity.ts";
+import { kubeTime, pods, refOf } from "./resources.ts";
+import { RestartBackoff } from "./restart-backoff.ts";
+import type { Slots } from "./slots.ts";
+import { StatusWriter } from "./status-writer.ts";
+import { UnsupportedPodError } from "./unsupported-pod-error.ts";
+import type { HeldVolume, VolumeStore } from "./volume-store.ts";
+
+/** What all pods of a node share. */
+export interface PodDependencies {
+  readonly api: ResourceApi;
+  readonly nodeName: string;
+  readonly kit: LaunchKit;
+  readonly addresses: AddressPool;
+  readonly volumes: VolumeStore;
+  readonly record: RecordEvent;
+  /** Bounds the exec probes that run at once: twenty pods that start together need the processors themselves. */
+  readonly execProbes: Slots;
+  readonly log: Logger;
+}
+
+/** Why a pod is being stopped: its deletion, its object being gone already, or the node's own stop. */
+type Leaving = "deleted" | "gone" | "nodeStop";
+
+const imageBackoffMs = 10_000;
+const deleteRetryMs = 1_000;
+const leftOverPatienceMs = 1_000;
+
+/** Runs one pod (one uid) from the first sight of it until nothing of it is left. */
+export class PodRunner {
+  readonly uid: string;
+  /** Resolves when the pod is over for this node: everything ended and, unless the node stops, cleaned up. */
+  readonly done: Promise<void>;
+  readonly #deps: PodDependencies;
+  readonly #report: PodReport;
+  readonly #status: StatusWriter;
+  readonly #output: ContainerLog;
+  readonly #backoff = new RestartBackoff();
+  /** Aborted when the pod is to stop, for whatever reason. */
+  readonly #stopping = new AbortController();
+  /** Aborted when its object is gone, or the node cannot wait for the API any longer. */
+  readonly #unwritable = new AbortController();
+  readonly #logPath: string;
+  #pod: KubeObject;
+  #leaving: Leaving | undefined;
+  /** When the container that runs is killed; moved only to earlier. */
+  #killAt = Number.POSITIVE_INFINITY;
+  #killTimer: NodeJS.Timeout | undefined;
+  #process: ContainerProcess | undefined;
+  #held: HeldVolume[] = [];
+
+  constructor(pod: KubeObject, deps: PodDependencies) {
+    this.uid = pod.metadata.uid ?? "";
+    this.#pod = pod;
+    this.#deps = { ...deps, log: deps.log.child({ pod: pod.metadata.name, uid: this.uid }) };
+    this.#report = new PodReport(pod, deps.addresses.hostIp);
+    this.#status = new StatusWriter(deps.api, pod, this.#unwritable.signal, this.#deps.log);
+    this.#logPath = deps.kit.paths.log(pod.metadata.namespace ?? "", pod.metadata.name, this.uid);
+    this.#output = new ContainerLog(this.#logPath);
+    this.#output.on("error", (error) => this.#deps.log.warn({ err: error }, "the container's output is not kept"));
+    this.done = this.#live();
+    this.observe(pod);
+  }
+
+  /** Takes in the pod's object as it now is. */
+  observe(pod: KubeObject): void {
+    this.#pod = pod;
+    if (pod.metadata.deletionTimestamp === undefined) return;
+    const graceSeconds = numberOf(pod.metadata.deletionGracePeriodSeconds, 30);
+    this.#leave("deleted", graceSeconds * 1000);
+  }
+
+  /** The object is gone: whatever still runs is killed. */
+  forget(): void {
+    this.#unwritable.abort();
+    this.#leave("gone", 0);
+  }
+
+  /** Stops the container and keeps the object, for the next start of the node. Resolves when all has ended. */
+  async halt(graceMs: number): Promise<void> {
+    this.#leave("nodeStop", graceMs);
+    await this.done;
+  }
+
+  #leave(why: Leaving, graceMs: number): void {
+    this.#leaving ??= why;
+    if (why === "gone") this.#leaving = why;
+    this.#killBy(Date.now() + graceMs);
+    if (!this.#stopping.signal.aborted) {
+      this.#stopping.abort();
+      if (this.#process !== undefined) {
+        this.#deps.record(this.#pod, "Normal", "Killing", `Stopping container ${this.#container}`);
+        this.#terminate(this.#process);
+      }
+    }
+  }
+
+  get #container(): string {
+    return textOf(recordOf(recordOf(this.#pod.spec).containers)[0]) ?? "agent";
+  }
+
+  async #live(): Promise<void> {
+    try {
+      await this.#endPredecessor();
+      await this.#run();
+    } catch (error) {
+      if (error instanceof UnsupportedPodError) this.#reject(error);
+      else {
+        this.#deps.log.error({ err: error }, "the pod cannot be run");
+        this.#deps.record(this.#pod, "Warning", "Failed", messageOf(error));
+        this.#set({ state: { waiting: { reason: "CreateContainerError", message: messageOf(error) } } });
+      }
+    }
+    await this.#stopped();
+    await this.#finish();
+  }
+
+  /** A process tree of an earlier life of the node may still be dying. Two must never share a disk. */
+  async #endPredecessor(): Promise<void> {
+    const path = this.#deps.kit.paths.processRecord(this.uid);
+    const text = await readFile(path, "utf8").catch(() => undefined); // none was ever started
+    if (text !== undefined) await endLeftOver(text, leftOverPatienceMs, this.#deps.log);
+  }
+
+  async #run(): Promise<void> {
+    const { phase } = this.#report.view;
+    if (phase === "Succeeded" || phase === "Failed") return; // it ended for good before
+    const plan = planPod(this.#pod);
+    const disks = await this.#schedule(plan);
+    if (disks === undefined) return;
+    if (this.#report.view.lastTermination !== undefined && !this.#mayRestart(plan, 137)) {
+      this.#set({ phase: "Failed", state: { terminated: this.#report.view.lastTermination } });
+      return;
+    }
+    if (plan.image !== this.#deps.kit.agent.image) return this.#refuseImage(plan);
+
+    const ip = await this.#deps.addresses.take();
+    try {
+      this.#set({ ip, startTime: this.#report.view.startTime ?? kubeTime(new Date()) });
+      const place = { nodeName: this.#deps.nodeName, podIp: ip, hostIp: this.#deps.addresses.hostIp };
+      await this.#keepRunning(podLaunchOf(this.#deps.kit, this.#pod, plan, place, disks), plan, ip);
+    } finally {
+      this.#deps.addresses.giveBack(ip);
+    }
+  }
+
+  /** Waits for the pod's disks and binds the pod to this node. Undefined when it is to stop first. */
+  async #schedule(plan: PodPlan): Promise<ReadonlyMap<string, string> | undefined> {
+    const { volumes, api, nodeName } = this.#deps;
+    const namespace = this.#pod.metadata.namespace ?? "";
+    const disks = new Map<string, string>();
+    for (const volume of plan.volumes) {
+      if (volume.t !== "claim") continue;
+      if (!volumes.exists(namespace, volume.claim))
+        this.#set({ unscheduled: `persistentvolumeclaim "${volume.claim}" not found` });
+      const held = await volumes.hold(namespace, volume.claim, this.#stopping.signal);
+      if (held === undefined) return undefined;
+      this.#held.push(held);
+      disks.set(volume.name, held.path);
+    }
+    if (this.#stopping.signal.aborted) return undefined;
+    if (textOf(recordOf(this.#pod.spec).nodeName) === undefined) {
+      const body = { metadata: { uid: this.uid }, spec: { nodeName } };
+      await api.patch(refOf(pods, this.#pod), "application/merge-patch+json", body);
+      this.#deps.record(this.#pod, "Normal", "Scheduled", `Successfully assigned ${namespace} to ${nodeName}`);
+    }
+    this.#report.update({ unscheduled: undefined }); // stored with the next change
+    return disks;
+  }
+
+  async #refuseImage(plan: PodPlan): Promise<void> {
+    const message = `This node has one image, ${this.#deps.kit.agent.image}; it cannot pull "${plan.image}"`;
+    this.#deps.record(this.#pod, "Warning", "Failed", message);
+    this.#set({ phase: "Pending", state: { waiting: { reason: "ErrImagePull", message } } });
+    await sleep(imageBackoffMs, this.#stopping.signal);
+    if (this.#stopping.signal.aborted) return;
+    this.#set({ state: { waiting: { reason: "ImagePullBackOff", message } } });
+  }
+
+  async #keepRunning(launch: PodLaunch, plan: PodPlan, ip: string): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const began = Date.now();
+      const exit = await this.#runOnce(launch, plan, ip);
+      if (signal.aborted) return;
+      if (!this.#mayRestart(plan, exit.code)) {
+        this.#set({ phase: exit.code === 0 ? "Succeeded" : "Failed" });
+        return;
+      }
+      await this.#backOff(this.#backoff.nextMs(Date.now() - began), plan, exit);
+      if (signal.aborted) return;
+      const { state } = this.#report.view;
+      this.#report.update({
+        restartCount: this.#report.view.restartCount + 1,
+        ...("terminated" in state ? { lastTermination: state.terminated } : {}),
+      });
+    }
+  }
+
+  /** Starts the container and waits for its end, probing meanwhile. */
+  async #runOnce(launch: PodLaunch, plan: PodPlan, ip: string): Promise<ContainerExit> {
+    const process = new ContainerProcess(await launch.launchPlan(this.#output));
+    this.#process = process;
+    if (this.#stopping.signal.aborted) this.#terminate(process);
+    const probing = new AbortController();
+    const probes: Promise<void>[] = [];
+    const { started } = await process.settled;
+    const startedAt = kubeTime(new Date());
+    const containerId = `holdfast://${this.uid}/${this.#report.view.restartCount}`;
+    if (started) {
+      this.#deps.record(this.#pod, "Normal", "Started", `Started container ${plan.container}`);
+      this.#set({
+        phase: "Running",
+        state: { running: { startedAt } },
+        containerId,
+        started: plan.startup === undefined,
+        ready: plan.startup === undefined && plan.readiness === undefined,
+      });
+      probes.push(this.#probeAll(launch, plan, ip, process, probing.signal));
+    }
+    const exit = await process.ended;
+    this.#process = undefined;
+    clearTimeout(this.#killTimer);
+    probing.abort();
+    await Promise.all(probes);
+    const { complaint } = exit;
+    const terminated: Termination = {
+      exitCode: exit.code,
+      reason: exit.started ? (exit.code === 0 ? "Completed" : "Error") : "StartError",
+      ...(complaint === "" ? {} : { message: complaint }),
+      startedAt,
+      finishedAt: kubeTime(new Date()),
+      containerID: containerId,
+    };
+    if (!exit.started && !this.#stopping.signal.aborted)
+      this.#deps.record(this.#pod, "Warning", "Failed", `Error: the container was not started: ${complaint}`);
+    this.#set({ state: { terminated }, started: false, ready: false });
+    return exit;
+  }
+
+  async #backOff(delayMs: number, plan: PodPlan, exit: ContainerExit): Promise<void> {
+    if (delayMs === 0) return;
+    const message = `back-off ${delayMs / 1000}s restarting failed container=${plan.container}`;
+    this.#deps.record(this.#pod, "Warning", "BackOff", message);
+    const { state } = this.#report.view;
+    const ended = "terminated" in state ? state.terminated : undefined;
+    const reason = exit.started ? "CrashLoopBackOff" : "RunContainerError";
+    this.#set({ state: { waiting: { reason, message } }, lastTermination: ended });
+    await sleep(delayMs, this.#stopping.signal);
+  }
+
+  #mayRestart(plan: PodPlan, code: number): boolean {
+    return plan.restartPolicy === "Always" || (plan.restartPolicy === "OnFailure" && code !== 0);
+  }
+
+  async #probeAll(
+    launch: PodLaunch,
+    plan: PodPlan,
+    ip: string,
+    process: ContainerProcess,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const inside = (command: readonly string[]) =>
+      process.running === undefined ? undefined : launch.inside(command, process.running);
+    const attempt = (probePlan: ProbePlan) => async (until: AbortSignal) => {
+      const once = () => attemptProbe(probePlan, ip, inside, until);
+      return probePlan.action.t === "exec" ? this.#deps.execProbes.run(once) : once();
+    };
+    const unhealthy = (kind: string, message: string) =>
+      this.#deps.record(this.#pod, "Warning", "Unhealthy", `${kind} probe failed: ${message}`);
+    const endUnhealthy = (kind: string) => {
+      this.#deps.record(this.#pod, "Normal", "Killing", `Container ${plan.container} failed its ${kind} probe`);
+      this.#killBy(Date.now() + plan.graceMs);
+      this.#terminate(process);
+    };
+
+    if (plan.startup !== undefined) {
+      const passed = new AbortController();
+      const listener = {
+        onSuccess: () => passed.abort(),
+        onFailure: (message: string, conclusive: boolean) => {
+          unhealthy("Startup", message);
+          if (conclusive) endUnhealthy("startup");
+        },
+      };
+      await probe(plan.startup, attempt(plan.startup), listener, AbortSignal.any([signal, passed.signal]));
+      if (signal.aborted) return;
+      this.#set({ started: true, ready: plan.readiness === undefined });
+    }
+    const running: Promise<void>[] = [];
+    if (plan.readiness !== undefined) {
+      const listener = {
+        onSuccess: () => this.#set({ ready: true }),
+        onFailure: (message: string, conclusive: boolean) => {
+          unhealthy("Readiness", message);
+          if (conclusive && this.#report.view.ready) this.#set({ ready: false });
+        },
+      };
+      running.push(probe(plan.readiness, attempt(plan.readiness), listener, signal));
+    }
+    if (plan.liveness !== undefined) {
+      const listener = {
+        onSuccess: () => undefined,
+        onFailure: (message: string, conclusive: boolean) => {
+          unhealthy("Liveness", message);
+          if (conclusive) endUnhealthy("liveness");
+        },
+      };
+      running.push(probe(plan.liveness, attempt(plan.liveness), listener, signal));
+    }
+    await Promise.all(running);
+  }
+
+  #terminate(process: ContainerProcess): void {
+    process.terminate().catch((error: unknown) => this.#deps.log.error({ err: error }, "TERM was not sent"));
+    this.#armKill();
+  }
+
+  #killBy(at: number): void {
+    this.#killAt = Math.min(this.#killAt, at);
+    this.#armKill();
+  }
+
+  #armKill(): void {
+    clearTimeout(this.#killTimer);
+    const process = this.#process;
+    if (process === undefined || this.#killAt === Number.POSITIVE_INFINITY) return;
+    this.#killTimer = setTimeout(
+      () => process.kill().catch((error: unknown) => this.#deps.log.error({ err: error }, "KILL was not sent")),
+      Math.max(0, this.#killAt - Date.now()),
+    );
+  }
+
+  #reject(error: UnsupportedPodError): void {
+    this.#deps.record(this.#pod, "Warning", "Failed", error.message);
+    this.#set({ phase: "Failed", reason: "UnsupportedPodSpec", message: error.message });
+  }
+
+  #set(change: Partial<PodView>): void {
+    this.#status.write(this.#report.update(change));
+  }
+
+  #stopped(): Promise<void> {
+    return sleep(2 ** 31 - 1, this.#stopping.signal);
+  }
+
+  /** Nothing runs any more. Cleans up and, for a deletion, lets the object go: last, so that gone means gone. */
+  async #finish(): Promise<void> {
+    const { kit, log, api } = this.#deps;
+    for (const held of this.#held) held.release();
+    await new Promise<void>((resolve) => (this.#output.destroyed ? resolve() : this.#output.end(() => resolve())));
+    if (this.#leaving === "nodeStop") {
+      await this.#status.flush();
+      return;
+    }
+    const { state } = this.#report.view;
+    if (this.#leaving === "deleted" && "terminated" in state) {
+      this.#set({ phase: state.terminated.exitCode === 0 ? "Succeeded" : "Failed" });
+      await this.#status.flush();
+    }
+    for (const path of [kit.paths.pod(this.uid), this.#logPath, `${this.#logPath}.1`])
+      await rm(path, { recursive: true, force: true }).catch((error: unknown) =>
+        log.error({ err: error, path }, "what a pod left behind could not be removed"),
+      );
+    while (this.#leaving === "deleted") {
+      try {
+        await api.delete(refOf(pods, this.#pod), { gracePeriodSeconds: 0, preconditions: { uid: this.uid } });
+        return;
+      } catch (error) {
+        if (isApiStatus(error, 404) || isApiStatus(error, 409)) return; // gone, or another pod by that name
+        log.warn({ err: error }, "the pod's object was not deleted; trying again");
+        await sleep(deleteRetryMs, this.#unwritable.signal);
+      }
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

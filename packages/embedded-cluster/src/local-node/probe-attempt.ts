@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process";
+import { get } from "node:http";
+import { connect } from "node:net";
+import type { ProbePlan } from "./probe-plan.ts";
+import type { ProbeResult } from "./prober.ts";
+
+/** How to run a command inside the pod, as the pod's user. */
+export interface InsidePod {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const messageBytes = 512;
+
+/** Makes one attempt, ended by the plan's timeout or the signal. Never rejects. */
+export function attemptProbe(
+  plan: ProbePlan,
+  ip: string,
+  inside: (command: readonly string[]) => InsidePod | undefined,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  const within = AbortSignal.any([signal, AbortSignal.timeout(plan.timeoutMs)]);
+  switch (plan.action.t) {
+    case "exec": {
+      const call = inside(plan.action.command);
+      return call === undefined
+        ? Promise.resolve({ ok: false, message: "the container is not running" })
+        : runCommand(call, within);
+    }
+    case "tcp":
+      return openConnection(ip, plan.action.port, within);
+    case "http":
+      return askHttp(ip, plan.action, within);
+  }
+}
+
+function runCommand(call: InsidePod, signal: AbortSignal): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    let said = "";
+    const child = spawn(call.file, call.args, {
+      env: call.env,
+      cwd: "/",
+      stdio: ["ignore", "pipe", "pipe"],
+      signal,
+      killSignal: "SIGKILL", // what it runs inside dies with it (parent-death signal)
+    });
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (chunk: Buffer) => {
+        if (said.length < messageBytes) said += chunk.toString("utf8").slice(0, messageBytes - said.length);
+      });
+    child.once("error", (error) => resolve({ ok: false, message: signal.aborted ? "timed out" : error.message }));
+    child.once("exit", (code) => {
+      child.stdout.destroy();
+      child.stderr.destroy();
+      resolve({ ok: code === 0, message: said.trim() || `exit code ${code}` });
+    });
+  });
+}
+
+function openConnection(host: string, port: number, signal: AbortSignal): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, signal });
+    const end = (result: ProbeResult) => {
+      socket.destroy();
+      resolve(result);
+    };
+    socket.once("connect", () => end({ ok: true, message: "" }));
+    socket.once("error", (error) => end({ ok: false, message: error.message }));
+  });
+}
+
+function askHttp(
+  host: string,
+  action: { readonly port: number; readonly path: string; readonly headers: ReadonlyMap<string, string> },
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    const failed = (error: Error) => resolve({ ok: false, message: error.message });
+    try {
+      const headers = Object.fromEntries(action.headers);
+      const request = get({ host, port: action.port, path: action.path, headers, signal, agent: false }, (response) => {
+        response.on("error", () => undefined); // destroyed below: only the status was asked for
+        response.destroy();
+        const code = response.statusCode ?? 0;
+        resolve({ ok: code >= 200 && code < 400, message: `HTTP status ${code}` });
+      });
+      request.on("error", failed);
+    } catch (error) {
+      failed(error instanceof Error ? error : new Error(String(error))); // a header that HTTP does not allow
+    }
+  });
+}
