@@ -1,0 +1,52 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+
+export interface GuestAgentBundle {
+  /** Everything that a pod needs of the agent, beside Node. */
+  readonly directory: string;
+  /** The file in it to run. `ready.mjs` beside it asks whether the agent serves. */
+  readonly entry: string;
+}
+
+/**
+ * Bundles the agent into one directory. Safe while others do the same, or run what is there: files are replaced whole, and only
+ * when their content differs.
+ */
+export async function bundleGuestAgent(directory = join(here, "dist")): Promise<GuestAgentBundle> {
+  const result = await build({
+    entryPoints: [join(here, "src/main.ts")],
+    bundle: true,
+    platform: "node",
+    target: "node24",
+    format: "esm",
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: "none",
+    write: false,
+    logLevel: "silent",
+  });
+  const [main] = result.outputFiles;
+  if (main === undefined) throw new Error("the bundler made no file");
+  await mkdir(directory, { recursive: true });
+  const entry = join(directory, "main.mjs");
+  await replace(join(directory, "ready.mjs"), await readFile(join(here, "src/ready.mjs")));
+  await replace(entry, main.contents);
+  return { directory, entry };
+}
+
+async function replace(path: string, content: Uint8Array): Promise<void> {
+  const present = await readFile(path).catch(() => undefined); // Absent, or unreadable and to be replaced.
+  if (present?.equals(content)) return;
+  const temporary = `${path}.${process.pid}-${randomBytes(4).toString("hex")}`;
+  try {
+    await writeFile(temporary, content);
+    await rename(temporary, path);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}

@@ -1,0 +1,50 @@
+import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
+import { guestFeatures, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
+import { LinkServer, Router } from "@holdfast/guest-link";
+import type { AgentConfig } from "./config.ts";
+import { baseEnvironment } from "./execution/command-environment.ts";
+import { routeExecutions } from "./execution/execution-routes.ts";
+import { ExecutionTable } from "./execution/execution-table.ts";
+import { readOwnStatus } from "./probe.ts";
+import { serveReadiness } from "./ready-server.ts";
+
+/** A running agent. */
+export interface Agent {
+  readonly port: number;
+  /** Admits nothing new, ends what runs, lets its readers have the ends, then closes. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Between the last command's end and the closing of connections: what was sent has left by then. */
+const farewellMs = 250;
+
+/** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
+export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): Promise<Agent> {
+  const environment = baseEnvironment(env, config.workspaceRoot);
+  const table = new ExecutionTable({ workspaceRoot: config.workspaceRoot, environment });
+  const router = new Router();
+  routeExecutions(router, table, config.bootId);
+  router
+    .unary(AgentService.method.health, async () => ({
+      serving: !table.isStopping,
+      protocolVersion: linkProtocolVersion,
+      features: [...guestFeatures],
+      bootId: config.bootId,
+      runningExecutions: table.running.length,
+      unconfirmedExecutions: table.unconfirmed.slice(0, leftoversNamedMax).map(({ wish }) => wish.id),
+    }))
+    .unary(AgentService.method.probe, async () => ({ processStatus: await readOwnStatus(environment) }));
+
+  const link = new LinkServer({ token: config.token, bootId: config.bootId, features: guestFeatures }, router);
+  const port = await link.listen(config.host, config.port);
+  const readiness = await serveReadiness(config.readySocket, () => !table.isStopping);
+  return {
+    port,
+    async stop(graceMs) {
+      await table.stop(graceMs);
+      await new Promise((resolve) => setTimeout(resolve, farewellMs));
+      link.close();
+      readiness.close();
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import type { Readable } from "node:stream";
+
+/** Silences that a drain may last in all, for a leftover that never falls silent. */
+const silencesMax = 4;
+
+/**
+ * Waits for a command's outputs after its leader has exited: until all have ended, or none has said anything for a while, or
+ * it has taken four such whiles. Time in which the outputs are held back on purpose does not count.
+ */
+export class Drain {
+  readonly #silenceMs: number;
+  #open: number;
+  #waiting: PromiseWithResolvers<boolean> | undefined;
+  #held = false;
+  #silence: NodeJS.Timeout | undefined;
+  #whole: NodeJS.Timeout | undefined;
+  #wholeLeftMs = 0;
+  #wholeSinceMs = 0;
+
+  constructor(outputs: readonly Readable[], silenceMs: number) {
+    this.#silenceMs = silenceMs;
+    this.#open = outputs.length;
+    for (const output of outputs) {
+      output.on("error", () => undefined); // Its close follows.
+      output.once("close", () => {
+        this.#open -= 1;
+        if (this.#open === 0) this.#settle(true);
+      });
+    }
+  }
+
+  /** Waits once. True: all outputs ended; false: something still holds one open. */
+  wait(): Promise<boolean> {
+    if (this.#open === 0) return Promise.resolve(true);
+    this.#waiting = Promise.withResolvers();
+    this.#wholeLeftMs = this.#silenceMs * silencesMax;
+    const { promise } = this.#waiting;
+    this.#run();
+    return promise;
+  }
+
+  /** An output said something. */
+  heard(): void {
+    if (this.#waiting && !this.#held) this.#armSilence();
+  }
+
+  /** Outputs are held back, or no longer. */
+  hold(held: boolean): void {
+    this.#held = held;
+    if (!this.#waiting) return;
+    if (held) this.#stop();
+    else this.#run();
+  }
+
+  #run(): void {
+    if (this.#held) return;
+    this.#armSilence();
+    this.#wholeSinceMs = performance.now();
+    this.#whole = setTimeout(() => this.#settle(false), this.#wholeLeftMs);
+  }
+
+  #stop(): void {
+    clearTimeout(this.#silence);
+    clearTimeout(this.#whole);
+    this.#wholeLeftMs = Math.max(0, this.#wholeLeftMs - (performance.now() - this.#wholeSinceMs));
+  }
+
+  #armSilence(): void {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#settle(false), this.#silenceMs);
+  }
+
+  #settle(ended: boolean): void {
+    clearTimeout(this.#silence);
+    clearTimeout(this.#whole);
+    this.#waiting?.resolve(ended);
+    this.#waiting = undefined;
+  }
+}

@@ -1,0 +1,177 @@
+import { randomBytes } from "node:crypto";
+import { type ExecutionId, executionKeptMs, executionRecordsMax, retainedExecutionKeptMs } from "@holdfast/contract";
+import { AnsweredError } from "@holdfast/guest-link";
+import { Execution } from "./execution.ts";
+import { LogBudget } from "./log-budget.ts";
+import { directoryOf, type StartWish } from "./start-wish.ts";
+import { Tombstones } from "./tombstones.ts";
+
+export interface ExecutionTableOptions {
+  readonly workspaceRoot: string;
+  /** What every command finds in its environment. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** Names the environment entry by which a command's processes are known, wherever they went. */
+const markerName = "HOLDFAST_EXECUTION";
+
+/** The commands that this agent knows: at most one per id, ever. */
+export class ExecutionTable {
+  readonly #options: ExecutionTableOptions;
+  readonly #records = new Map<ExecutionId, Execution>();
+  /** Ended ones in the order in which they ended, with when they may go. */
+  readonly #expiry = new Map<Execution, number>();
+  readonly #budget = new LogBudget();
+  readonly #tombstones = new Tombstones();
+  #sweep: NodeJS.Timeout | undefined;
+  #stopping = false;
+
+  constructor(options: ExecutionTableOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts the command, or joins the one that has this id. Finding and inserting is one step: two starts of one id run one
+   * process. Rejects with AnsweredError; this call has started nothing then.
+   */
+  async start(
+    wish: StartWish,
+    fromOffset: number,
+  ): Promise<{ readonly execution: Execution; readonly joined: boolean }> {
+    const known = this.#records.get(wish.id);
+    if (known !== undefined) {
+      if (known.wish.hash !== wish.hash) throw otherRequest(wish.id);
+      await known.started;
+      return { execution: known, joined: true };
+    }
+    this.#refuseIfBuried(wish);
+    if (this.#stopping) {
+      throw new AnsweredError("AGENT_RETIRING", "Nothing was started: the guest has been asked to stop.");
+    }
+    if (fromOffset > 0) throw beyondEnd(wish.id, fromOffset, 0);
+    const cwd = directoryOf(wish.cwd, this.#options.workspaceRoot);
+    this.#makeRoom();
+    const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
+    const execution = new Execution(wish, `${markerName}=${marker}`, this.#budget);
+    this.#records.set(wish.id, execution);
+    const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
+    try {
+      await execution.start(cwd, environment);
+    } catch (error) {
+      this.#records.delete(wish.id);
+      execution.log.dispose();
+      throw error;
+    }
+    void execution.ended.then(() => this.#hasEnded(execution));
+    return { execution, joined: false };
+  }
+
+  /** The command of this id. Throws EXECUTION_NOT_FOUND. */
+  require(id: ExecutionId): Execution {
+    const execution = this.#records.get(id);
+    if (execution !== undefined) return execution;
+    const message = this.#tombstones.has(id)
+      ? `Execution ${id} ended, and its record has expired.`
+      : `This guest knows no execution ${id}.`;
+    throw new AnsweredError("EXECUTION_NOT_FOUND", message, { execution_id: id });
+  }
+
+  get running(): readonly Execution[] {
+    return [...this.#records.values()].filter((execution) => execution.state.t !== "ended");
+  }
+
+  get unconfirmed(): readonly Execution[] {
+    return [...this.#records.values()].filter((execution) => execution.state.t === "unconfirmed");
+  }
+
+  get isStopping(): boolean {
+    return this.#stopping;
+  }
+
+  /** Admits nothing new from here on, ends everything that runs, and resolves when that is over or found impossible. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    await Promise.allSettled(this.running.map((execution) => execution.end("agent-stopped", graceMs)));
+  }
+
+  #refuseIfBuried(wish: StartWish): void {
+    const hash = this.#tombstones.hashOf(wish.id);
+    if (hash === undefined) return;
+    if (hash !== wish.hash) throw otherRequest(wish.id);
+    throw new AnsweredError(
+      "EXECUTION_NOT_FOUND",
+      `Execution ${wish.id} ran and ended, and its record has expired. It was not run again; use another id for another run.`,
+      { execution_id: wish.id },
+    );
+  }
+
+  #hasEnded(execution: Execution): void {
+    this.#budget.ended(execution.log);
+    this.#expiry.set(execution, performance.now() + keptMsOf(execution));
+    this.#sweepLater();
+  }
+
+  /** One timer for all, and none while nothing is to expire. */
+  #sweepLater(): void {
+    if (this.#sweep !== undefined || this.#expiry.size === 0) return;
+    const next = Math.min(...this.#expiry.values());
+    this.#sweep = setTimeout(
+      () => {
+        this.#sweep = undefined;
+        const now = performance.now();
+        for (const [execution, at] of this.#expiry) {
+          if (at > now) continue;
+          // Somebody still reads it: it stays for another while.
+          if (execution.isFollowed) this.#expiry.set(execution, now + keptMsOf(execution));
+          else this.#bury(execution);
+        }
+        this.#sweepLater();
+      },
+      Math.max(1_000, next - performance.now()),
+    );
+    this.#sweep.unref();
+  }
+
+  #makeRoom(): void {
+    if (this.#records.size < executionRecordsMax) return;
+    const idle = [...this.#expiry.keys()].filter((execution) => !execution.isFollowed);
+    const leaving = idle.find((execution) => !execution.wish.retainOutput) ?? idle[0];
+    if (leaving === undefined) {
+      throw new AnsweredError(
+        "EXECUTION_CAPACITY",
+        `Nothing was started: the guest already has ${executionRecordsMax} executions (executionRecordsMax). End some.`,
+        { limit: String(executionRecordsMax), setting: "executionRecordsMax" },
+      );
+    }
+    this.#bury(leaving);
+  }
+
+  #bury(execution: Execution): void {
+    this.#expiry.delete(execution);
+    // The tombstone stands before the record goes: a late start of this id must find one or the other.
+    this.#tombstones.add(execution.wish.id, execution.wish.hash);
+    this.#records.delete(execution.wish.id);
+    execution.log.dispose();
+  }
+}
+
+function keptMsOf(execution: Execution): number {
+  return execution.wish.retainOutput ? retainedExecutionKeptMs : executionKeptMs;
+}
+
+function otherRequest(id: ExecutionId): AnsweredError {
+  return new AnsweredError(
+    "EXECUTION_EXISTS",
+    `Nothing was started: execution ${id} exists with another command, arguments, directory, environment, input or timeout.`,
+    { execution_id: id },
+  );
+}
+
+/** A reader asked for bytes that have not been written. */
+export function beyondEnd(id: ExecutionId, fromOffset: number, end: number): AnsweredError {
+  return new AnsweredError(
+    "OFFSET_OUT_OF_RANGE",
+    `Execution ${id} has written ${end} bytes; offset ${fromOffset} lies beyond.`,
+    { execution_id: id, from_offset: String(fromOffset), end: String(end) },
+  );
+}

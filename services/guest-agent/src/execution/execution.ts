@@ -1,0 +1,272 @@
+import type { ChildProcess } from "node:child_process";
+import { systemClock } from "@holdfast/async";
+import {
+  cancelGraceDefaultMs,
+  executionLogMaxBytes,
+  leftoversNamedMax,
+  orphanAfterMs,
+  retainedExecutionLogMaxBytes,
+} from "@holdfast/contract";
+import { AnsweredError } from "@holdfast/guest-link";
+import { Drain } from "./drain.ts";
+import { endProcesses } from "./end-processes.ts";
+import { launch } from "./launch.ts";
+import type { LogBudget } from "./log-budget.ts";
+import { type Channel, OutputLog } from "./output-log.ts";
+import { type Belonging, membersOf, type Process } from "./processes.ts";
+import type { StartWish } from "./start-wish.ts";
+
+/** Why the agent ended a command. */
+export type EndCause = "cancelled" | "timed-out" | "client-closed" | "orphaned" | "agent-stopped";
+
+export type ExitStatus = { readonly code: number } | { readonly signal: NodeJS.Signals };
+
+export interface ExitResult {
+  readonly status: ExitStatus;
+  /** Set when the program could not be started. */
+  readonly message: string;
+  readonly cause: EndCause | undefined;
+  readonly outputOpen: boolean;
+  readonly leftovers: readonly Process[];
+  readonly ranMs: number;
+}
+
+/** Where a command stands. `unconfirmed`: processes survived SIGKILL; it becomes `ended` once they are seen gone. */
+export type ExecutionState =
+  | { readonly t: "running" }
+  | { readonly t: "unconfirmed"; readonly survivors: readonly Process[] }
+  | { readonly t: "ended"; readonly exit: ExitResult };
+
+/** A reader that the program waits for. */
+export interface Owner {
+  /** Up to where it has been given the output. */
+  readonly position: number;
+}
+
+/** What runs, once it does. */
+interface Program {
+  readonly child: ChildProcess;
+  readonly belonging: Belonging;
+  readonly drain: Drain;
+}
+
+/** Undelivered bytes at which the program's outputs are no longer read: half the log, as both pipes may bring 64 KiB more. */
+const holdAtBytes = executionLogMaxBytes / 2;
+
+/** One command: its processes, its log, its end. */
+export class Execution {
+  readonly wish: StartWish;
+  readonly log: OutputLog;
+  /** Resolves once `state` is `ended`. */
+  readonly ended: Promise<void>;
+  readonly #endedNow = Promise.withResolvers<void>();
+  readonly #marker: string;
+  readonly #watchers = new Set<() => void>();
+  #starting: Promise<void> | undefined;
+  #startedAtMs = 0;
+  #program: Program | undefined;
+  #state: ExecutionState = { t: "running" };
+  #leaderExit: { readonly status: ExitStatus; readonly ranMs: number } | undefined;
+  #endCause: EndCause | undefined;
+  #ending: Promise<readonly Process[]> | undefined;
+  #finishing: Promise<void> | undefined;
+  #owner: Owner | undefined;
+  #held = false;
+  #cancelTimeout: () => void = () => undefined;
+  #cancelOrphan: () => void = () => undefined;
+
+  constructor(wish: StartWish, marker: string, budget: LogBudget) {
+    this.wish = wish;
+    this.ended = this.#endedNow.promise;
+    this.#marker = marker;
+    this.log = new OutputLog(wish.retainOutput ? retainedExecutionLogMaxBytes : executionLogMaxBytes, budget);
+  }
+
+  get state(): ExecutionState {
+    return this.#state;
+  }
+
+  /** Pid of the leader; 0 when there never was one. */
+  get pid(): number {
+    return this.#program?.belonging.leader ?? 0;
+  }
+
+  /** Settles when the start has; see `start`. */
+  get started(): Promise<void> {
+    return this.#starting ?? Promise.reject(new Error("never started"));
+  }
+
+  /** True while somebody reads it. */
+  get isFollowed(): boolean {
+    return this.#watchers.size > 0;
+  }
+
+  /** Starts the program; only the first call does. Rejects with AnsweredError when the guest could not; nothing runs then. */
+  start(cwd: string, environment: Record<string, string>): Promise<void> {
+    this.#starting ??= this.#start(cwd, environment);
+    return this.#starting;
+  }
+
+  /**
+   * Ends everything of it: SIGTERM, grace, SIGKILL. Concurrent calls share one ending. Resolves once nothing is left and the
+   * result stands; rejects with CANCELLATION_UNCONFIRMED naming what survived. Without effect on one that has ended.
+   */
+  async end(cause: EndCause, graceMs = cancelGraceDefaultMs): Promise<void> {
+    await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to end.
+    const program = this.#program;
+    if (this.#state.t === "ended" || program === undefined) return;
+    if (this.#leaderExit === undefined) this.#endCause ??= cause;
+    const survivors = await this.#endAll(program, graceMs);
+    if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
+    void this.#finish(program);
+    await this.ended;
+  }
+
+  /** Makes this reader the one that the program waits for, in place of any other. */
+  adopt(owner: Owner): void {
+    this.#cancelOrphan();
+    this.#owner = owner;
+    this.applyHold();
+  }
+
+  /** The reader is gone. `clientClosed`: its client wished it. Nothing, if another took its place. */
+  disown(owner: Owner, clientClosed: boolean): void {
+    if (this.#owner !== owner) return;
+    this.#owner = undefined;
+    this.applyHold();
+    if (!this.wish.endsWithClient || this.#state.t === "ended") return;
+    if (clientClosed) this.#endUnasked("client-closed");
+    else this.#cancelOrphan = systemClock.schedule(orphanAfterMs, () => this.#endUnasked("orphaned"));
+  }
+
+  /** Reads the program's outputs, or lets them wait: as far behind as the owner is. */
+  applyHold(): void {
+    const program = this.#program;
+    if (program === undefined || this.#state.t === "ended") return;
+    const held = this.#owner !== undefined && this.log.end - this.#owner.position >= holdAtBytes;
+    if (held === this.#held) return;
+    this.#held = held;
+    program.drain.hold(held);
+    for (const output of [program.child.stdout, program.child.stderr]) {
+      if (held) output?.pause();
+      else output?.resume();
+    }
+  }
+
+  /** Calls back when `state` has changed. Returns how to stop. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  async #start(cwd: string, environment: Record<string, string>): Promise<void> {
+    this.#startedAtMs = performance.now();
+    const launched = await launch(this.wish, cwd, environment);
+    if (launched.t === "not-started") {
+      const { code, message } = launched;
+      this.#end({ status: { code }, message, outputOpen: false, leftovers: [], ranMs: 0 });
+      return;
+    }
+    const { child, stdout, stderr } = launched;
+    const program: Program = {
+      child,
+      belonging: { leader: launched.pid, leaderStartTicks: launched.startTicks, marker: this.#marker },
+      drain: new Drain([stdout, stderr], this.wish.drainMs),
+    };
+    this.#program = program;
+    stdout.on("data", (bytes: Buffer) => this.#wrote(program, "stdout", bytes));
+    stderr.on("data", (bytes: Buffer) => this.#wrote(program, "stderr", bytes));
+    child.once("exit", (code, signal) =>
+      this.#leaderExited(program, signal === null ? { code: code ?? 0 } : { signal }),
+    );
+    if (this.wish.timeoutMs !== undefined) {
+      this.#cancelTimeout = systemClock.schedule(this.wish.timeoutMs, () => this.#endUnasked("timed-out"));
+    }
+    this.applyHold();
+  }
+
+  #wrote(program: Program, channel: Channel, bytes: Buffer): void {
+    if (this.#state.t === "ended") return; // A leftover goes on; what it writes after the result is nobody's.
+    program.drain.heard();
+    this.log.append(channel, bytes);
+    this.applyHold();
+  }
+
+  #leaderExited(program: Program, status: ExitStatus): void {
+    this.#leaderExit = { status, ranMs: performance.now() - this.#startedAtMs };
+    this.#cancelTimeout();
+    // Node resumes a child's outputs two ticks after its exit, whoever paused them.
+    const pauseAgain = (): void => {
+      if (!this.#held) return;
+      program.child.stdout?.pause();
+      program.child.stderr?.pause();
+    };
+    process.nextTick(() => process.nextTick(pauseAgain));
+    void this.#finish(program);
+  }
+
+  /** Makes the result once the leader has exited and no ending is under way. Joins one that is being made. */
+  #finish(program: Program): Promise<void> {
+    this.#finishing ??= this.#makeResult(program).finally(() => {
+      this.#finishing = undefined;
+    });
+    return this.#finishing;
+  }
+
+  async #makeResult(program: Program): Promise<void> {
+    if (this.#leaderExit === undefined || !(await this.#isConfirmed(program))) return;
+    let outputOpen = !(await program.drain.wait());
+    if (!(await this.#isConfirmed(program))) return;
+    const leftovers = membersOf(program.belonging).slice(0, leftoversNamedMax);
+    if (this.wish.killsLeftovers && leftovers.length > 0) {
+      if ((await this.#endAll(program, cancelGraceDefaultMs)).length > 0) return;
+      outputOpen = !(await program.drain.wait());
+    }
+    this.#end({ ...this.#leaderExit, message: "", outputOpen, leftovers });
+  }
+
+  /** False while something that was told to end is still there. Waits for an ending that is under way. */
+  async #isConfirmed(program: Program): Promise<boolean> {
+    await this.#ending;
+    if (this.#state.t !== "unconfirmed") return true;
+    if (membersOf(program.belonging).length > 0) return false;
+    this.#setState({ t: "running" });
+    return true;
+  }
+
+  #endAll(program: Program, graceMs: number): Promise<readonly Process[]> {
+    this.#ending ??= endProcesses(program.belonging, graceMs).then((survivors) => {
+      this.#ending = undefined;
+      if (survivors.length > 0) this.#setState({ t: "unconfirmed", survivors });
+      else if (this.#state.t === "unconfirmed") this.#setState({ t: "running" });
+      return survivors;
+    });
+    return this.#ending;
+  }
+
+  #endUnasked(cause: EndCause): void {
+    this.end(cause).catch((error) => console.error(`execution ${this.wish.id}: ${error.message}`));
+  }
+
+  #end(exit: Omit<ExitResult, "cause">): void {
+    this.#cancelOrphan();
+    this.#cancelTimeout();
+    this.#setState({ t: "ended", exit: { ...exit, cause: this.#endCause } });
+    this.#endedNow.resolve();
+  }
+
+  #setState(state: ExecutionState): void {
+    this.#state = state;
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+}
+
+/** A kill that the kernel has not carried out. */
+export function unconfirmed(id: string, survivors: readonly Process[]): AnsweredError {
+  const named = survivors.slice(0, leftoversNamedMax).map(({ pid, name }) => `${pid} (${name})`);
+  return new AnsweredError(
+    "CANCELLATION_UNCONFIRMED",
+    `Execution ${id} was told to end, and ${named.join(", ")} survived SIGKILL. What it did is not known; ask again.`,
+    { execution_id: id, survivors: named.join(",") },
+  );
+}

@@ -1,0 +1,155 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  EndCause as EndCauseOnWire,
+  type ExecutionEventSchema,
+  GapReason,
+  OutputChannel,
+  StartExecutionResponseSchema,
+} from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import type { AgentStream } from "@holdfast/guest-link";
+import { durationOf } from "./duration.ts";
+import { type EndCause, type Execution, type ExitResult, type Owner, unconfirmed } from "./execution.ts";
+import type { Channel } from "./output-log.ts";
+
+type EventInit = NonNullable<MessageInitShape<typeof ExecutionEventSchema>["event"]>;
+
+/** Delivers a command's output to one stream, from an offset to the end: what is there and what comes are one sequence. */
+export class OutputFollower implements Owner {
+  readonly #execution: Execution;
+  readonly #stream: AgentStream;
+  readonly #limit: number;
+  readonly #asOwner: boolean;
+  readonly #done = Promise.withResolvers<void>();
+  #position: number;
+  #delivered = 0;
+  /** What the last Segment said, as far as DATA has carried it since. */
+  #channel: Channel | undefined;
+  #waiting = false;
+  #over = false;
+
+  constructor(
+    execution: Execution,
+    stream: AgentStream,
+    options: { readonly fromOffset: number; readonly maxOutputBytes: number | undefined; readonly asOwner: boolean },
+  ) {
+    this.#execution = execution;
+    this.#stream = stream;
+    this.#position = options.fromOffset;
+    this.#limit = options.maxOutputBytes ?? Number.POSITIVE_INFINITY;
+    this.#asOwner = options.asOwner;
+  }
+
+  /** Where it is in the output. One that has had all it asked for holds nobody back. */
+  get position(): number {
+    return this.#delivered >= this.#limit ? this.#execution.log.end : this.#position;
+  }
+
+  /** Resolves after `exited` was sent, or when the caller's side is over. Rejects with the answer that stands in its place. */
+  async run(joined: boolean, bootId: string): Promise<void> {
+    const { log, wish, pid } = this.#execution;
+    const stopWatchingLog = log.watch(() => this.#pump());
+    const stopWatchingState = this.#execution.watch(() => this.#pump());
+    if (this.#asOwner) this.#execution.adopt(this);
+    void this.#stream.callerEnd.then((end) => {
+      if (this.#asOwner) this.#execution.disown(this, end.t === "ended" && end.clientClosed);
+      this.#done.resolve();
+    });
+    try {
+      this.#send({ case: "started", value: { executionId: wish.id, joined, pid: BigInt(pid), bootId } });
+      this.#pump();
+      await this.#done.promise;
+    } finally {
+      this.#over = true;
+      stopWatchingLog();
+      stopWatchingState();
+    }
+  }
+
+  #pump(): void {
+    if (this.#over) return;
+    const { log } = this.#execution;
+    while (this.#position < log.end && this.#delivered < this.#limit) {
+      if (this.#stream.isBlocked) {
+        this.#pumpOnceDrained();
+        return;
+      }
+      if (this.#position < log.start) {
+        this.#gap(log.start, GapReason.LOG_LIMIT);
+        continue;
+      }
+      const piece = log.at(this.#position);
+      if (piece === undefined) break;
+      this.#deliver(piece.channel, piece.bytes.subarray(0, this.#limit - this.#delivered));
+    }
+    this.#finishIfEnded();
+  }
+
+  #deliver(channel: Channel, bytes: Buffer): void {
+    if (this.#channel !== channel) {
+      const onWire = channel === "stdout" ? OutputChannel.STDOUT : OutputChannel.STDERR;
+      this.#send({ case: "segment", value: { offset: BigInt(this.#position), channel: onWire } });
+      this.#channel = channel;
+    }
+    this.#stream.sendData(bytes);
+    this.#position += bytes.length;
+    this.#delivered += bytes.length;
+  }
+
+  #gap(to: number, reason: GapReason): void {
+    this.#send({ case: "gap", value: { from: BigInt(this.#position), to: BigInt(to), reason } });
+    this.#position = to;
+    this.#channel = undefined; // The next bytes begin elsewhere, so a Segment says where.
+  }
+
+  #pumpOnceDrained(): void {
+    if (this.#waiting) return;
+    this.#waiting = true;
+    const again = (): void => {
+      this.#waiting = false;
+      this.#pump();
+      this.#execution.applyHold();
+    };
+    this.#stream.drained().then(again, () => undefined); // A lost connection is told by callerEnd.
+  }
+
+  #finishIfEnded(): void {
+    const { state, log, wish } = this.#execution;
+    if (state.t === "unconfirmed") {
+      this.#over = true;
+      this.#done.reject(unconfirmed(wish.id, state.survivors));
+    } else if (state.t === "ended") {
+      this.#over = true;
+      if (this.#position < log.end) this.#gap(log.end, GapReason.MAX_OUTPUT);
+      this.#send({ case: "exited", value: exitedOf(state.exit, log.end) });
+      this.#done.resolve();
+    }
+  }
+
+  #send(event: EventInit): void {
+    // Start and Follow answer with messages of the same layout.
+    this.#stream.sendMessage(StartExecutionResponseSchema, { event: { event } });
+  }
+}
+
+const causesOnWire: Readonly<Record<EndCause, EndCauseOnWire>> = {
+  cancelled: EndCauseOnWire.CANCELLED,
+  "timed-out": EndCauseOnWire.TIMED_OUT,
+  "client-closed": EndCauseOnWire.CLIENT_CLOSED,
+  orphaned: EndCauseOnWire.ORPHANED,
+  "agent-stopped": EndCauseOnWire.AGENT_STOPPED,
+};
+
+function exitedOf(exit: ExitResult, outputBytes: number): Extract<EventInit, { case: "exited" }>["value"] {
+  return {
+    outcome:
+      "signal" in exit.status
+        ? { case: "signal", value: exit.status.signal }
+        : { case: "code", value: exit.status.code },
+    message: exit.message,
+    cause: exit.cause === undefined ? EndCauseOnWire.UNSPECIFIED : causesOnWire[exit.cause],
+    outputBytes: BigInt(outputBytes),
+    outputOpen: exit.outputOpen,
+    leftovers: exit.leftovers.map(({ pid, name }) => ({ pid: BigInt(pid), name })),
+    runTime: durationOf(exit.ranMs),
+  };
+}

@@ -1,0 +1,97 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** One process as the kernel shows it. `startTicks` tells a pid from its reuse. */
+export interface Process {
+  readonly pid: number;
+  /** The kernel's short name. */
+  readonly name: string;
+  readonly state: string;
+  readonly parent: number;
+  readonly group: number;
+  readonly session: number;
+  readonly startTicks: number;
+}
+
+/** The processes of one command. */
+export interface Belonging {
+  /** The leader's pid, which is also its kernel session and process group. */
+  readonly leader: number;
+  readonly leaderStartTicks: number;
+  /** An environment entry that only this command's processes inherit, `NAME=value`. */
+  readonly marker: string;
+}
+
+/** Undefined when there is no such process any more. */
+export function readProcess(pid: number): Process | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return undefined; // It went, or its /proc entry is hidden: either way nothing can be said of it.
+  }
+  // The name may hold anything, parentheses and spaces included; what follows the last one is plain.
+  const open = stat.indexOf("(");
+  const close = stat.lastIndexOf(")");
+  const fields = stat.slice(close + 2).split(" ");
+  return {
+    pid,
+    name: stat.slice(open + 1, close),
+    state: fields[0] ?? "",
+    parent: Number(fields[1]),
+    group: Number(fields[2]),
+    session: Number(fields[3]),
+    startTicks: Number(fields[19]),
+  };
+}
+
+/** Zombies count as gone: they run nothing, and only their parent can remove them. */
+export function isGone(process: Process | undefined): boolean {
+  return process === undefined || process.state === "Z" || process.state === "X";
+}
+
+/**
+ * Everything of a command that still lives: its kernel session, what left the session but carries the marker, and what
+ * descends from either. A process that left the session, lost its parent and cleared its environment is not found.
+ */
+export function membersOf(command: Belonging): Process[] {
+  const candidates: Process[] = [];
+  let reused = false;
+  for (const entry of readdirSync("/proc")) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid) || pid <= 1 || pid === process.pid) continue;
+    const found = readProcess(pid);
+    if (found === undefined || found.startTicks < command.leaderStartTicks) continue;
+    if (pid === command.leader && found.startTicks !== command.leaderStartTicks) reused = true;
+    if (!isGone(found)) candidates.push(found);
+  }
+  const members = new Map<number, Process>();
+  for (const candidate of candidates) {
+    const inSession = !reused && candidate.session === command.leader;
+    if (inSession || hasMarker(candidate.pid, command.marker)) members.set(candidate.pid, candidate);
+  }
+  for (let before = -1; before !== members.size; ) {
+    before = members.size;
+    for (const candidate of candidates) if (members.has(candidate.parent)) members.set(candidate.pid, candidate);
+  }
+  return [...members.values()];
+}
+
+/** Signals a process unless its pid has been reused since it was seen. */
+export function signalProcess(seen: Process, signal: NodeJS.Signals): void {
+  const now = readProcess(seen.pid);
+  if (isGone(now) || now?.startTicks !== seen.startTicks) return;
+  try {
+    process.kill(seen.pid, signal);
+  } catch {
+    // Gone meanwhile, or not ours to signal: the scan that follows says which.
+  }
+}
+
+function hasMarker(pid: number, marker: string): boolean {
+  try {
+    const environment = readFileSync(`/proc/${pid}/environ`, "latin1");
+    return environment.startsWith(`${marker}\0`) || environment.includes(`\0${marker}\0`);
+  } catch {
+    return false; // Another user's process, or gone.
+  }
+}

@@ -1,0 +1,40 @@
+import { spawn } from "node:child_process";
+import { AnsweredError } from "@holdfast/guest-link";
+
+const probeTimeoutMs = 5_000;
+const statusMaxBytes = 64 * 1024;
+
+/** The /proc/self/status of a process that is started as commands are. What it says is judged by the control plane. */
+export function readOwnStatus(environment: Readonly<Record<string, string>>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn("cat", ["/proc/self/status"], {
+      cwd: "/",
+      env: environment,
+      detached: true,
+      stdio: ["ignore", "pipe", "ignore"],
+      timeout: probeTimeoutMs,
+      killSignal: "SIGKILL",
+    });
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    child.stdout.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= statusMaxBytes) chunks.push(chunk);
+    });
+    child.on("error", (error) => reject(probeFailed(error.message)));
+    child.on("close", (code, signal) => {
+      if (code === 0) resolve(Buffer.concat(chunks).toString("latin1"));
+      else reject(probeFailed(`cat ended with ${signal ?? code}`));
+    });
+  });
+}
+
+function probeFailed(why: string): AnsweredError {
+  return new AnsweredError(
+    "GUEST_PRIVILEGED",
+    `The guest could not show its privileges (${why}), so they count as too many.`,
+    {
+      cause: why,
+    },
+  );
+}
