@@ -48,3 +48,19 @@ export function claimNameOf(templateEntry: string, sandboxName: string): string 
 
 /** The port that a guest agent listens on, on its pod's address. */
 export const agentPort = 1024;
+
+/** The label by which the sandbox controller finds its pods and Services: the hash of the Sandbox's name. */
+export const sandboxNameHashLabel = "agents.x-k8s.io/sandbox-name-hash";
+
+/** The value of that label: FNV-1a, 32 bits, as eight hex digits. Two Sandboxes can share one. */
+export function sandboxNameHashOf(sandboxName: string): string {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(sandboxName)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, "0");
+}
+
+/** Environment of a guest's container that both sides read. */
+export const agentEnv = {
+  /** Where the disk is mounted. */
+  workspaceRoot: "HOLDFAST_WORKSPACE_ROOT",
+} as const;

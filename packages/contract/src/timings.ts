@@ -28,3 +28,25 @@ export const drainUnaryMs = 5_000;
 export const clientPingEveryMs = 30_000;
 /** How long its answer may take before the connection counts as lost. */
 export const clientPingTimeoutMs = 20_000;
+
+/** How the watches of the cluster are kept. (docs/design/kubernetes-client.md) */
+export const watchTimings = {
+  /** The server is asked to end a watch after at most this long, so that no connection grows old. */
+  rotateSeconds: 300,
+  /** How long after that a watch may still stand before it is ended here. */
+  rotateGraceMs: 30_000,
+  /** How long a watch may be silent. API servers send a bookmark about every minute. */
+  silenceMaxMs: 90_000,
+  /** A watch that stood this long and broke off is resumed at once. */
+  steadyAfterMs: 5_000,
+  /** The random wait before it is resumed, so that a thousand of them do not come together. */
+  resumeWithinMs: 250,
+  /** The least wait after a watch that did not stand. Each try is a list and a watch, of two kinds: two requests a second. */
+  spacingMs: 2_000,
+  /** The longest wait between tries. */
+  backoffMaxMs: 5_000,
+  /** The longest Retry-After that is honoured. */
+  retryAfterMaxMs: 30_000,
+  /** When the kernel probes a silent watch's peer. */
+  tcpKeepAliveMs: 30_000,
+} as const;

@@ -1,1 +1,5 @@
-export {};
+export { connectKube, type KubeOptions } from "./connect-kube.ts";
+export { KubeCluster, type KubeClusterInit } from "./kube-cluster.ts";
+export { type ClusterAccess, KubeConfigError, kubeConfigFrom } from "./kube-config.ts";
+export type { LogSink } from "./log-sink.ts";
+export type { DiskKind } from "./objects/disk.ts";

@@ -1,0 +1,70 @@
+import { annotations } from "@holdfast/contract";
+import type { ModeWish, SandboxReading } from "@holdfast/workspace";
+import { add, type PatchOperation, pointer, test } from "./json-patch.ts";
+
+const uidPath = pointer("metadata", "uid");
+const resourceVersionPath = pointer("metadata", "resourceVersion");
+const annotationsPath = pointer("metadata", "annotations");
+const modePath = pointer("spec", "operatingMode");
+
+/**
+ * The one JSON Patch of a workspace's mode, composed from one reading: tests first, then `add`s. It writes our mark always, the
+ * mode and its stamp only when the mode changes.
+ */
+export function composeModePatch(wish: ModeWish): readonly PatchOperation[] {
+  const { reading } = wish;
+  const changes = reading.mode !== wish.mode;
+  const written: Record<string, string> = { [annotations.writtenBy]: wish.writtenBy };
+  if (changes) written[annotations.modeChangedAt] = nextModeStamp(reading.stamps.modeChangedAt, wish.now);
+  if (wish.volumeClaimUids !== undefined) {
+    const uids = claimUidsText(wish.volumeClaimUids);
+    if (uids !== "") written[annotations.volumeClaimUids] = uids;
+  }
+  return [
+    ...conditionsOf(reading, changes && wish.mode === "Suspended"),
+    ...annotate(reading, written),
+    ...(changes ? [add(modePath, wish.mode)] : []),
+  ];
+}
+
+/** The stamp of a change of mode: later than the one read, even where that one lies in the future. */
+export function nextModeStamp(read: string | undefined, now: number): string {
+  const last = read === undefined || !rfc3339.test(read) ? Number.NaN : Date.parse(read);
+  const next = Number.isNaN(last) ? now : Math.max(now, last + 1);
+  return new Date(next <= latestRfc3339Ms ? next : now).toISOString();
+}
+
+/** Claim name = uid, sorted by name. */
+export function claimUidsText(uids: Readonly<Record<string, string>>): string {
+  return Object.entries(uids)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([claim, uid]) => `${claim}=${uid}`)
+    .join(",");
+}
+
+/** What must still be as it was read. Absence cannot be tested, so whatever is absent is covered by the resourceVersion. */
+function conditionsOf(reading: SandboxReading, isSuspend: boolean): readonly PatchOperation[] {
+  const { writtenBy, modeChangedAt } = reading.stamps;
+  const tests = [test(uidPath, reading.uid)];
+  if (writtenBy !== undefined) tests.push(test(annotationPath(annotations.writtenBy), writtenBy));
+  if (modeChangedAt !== undefined) tests.push(test(annotationPath(annotations.modeChangedAt), modeChangedAt));
+  const isPartlyAbsent = writtenBy === undefined || modeChangedAt === undefined;
+  if (isPartlyAbsent || reading.lacks?.mode || reading.lacks?.annotations) {
+    tests.push(test(resourceVersionPath, reading.resourceVersion));
+  }
+  // A suspend of a Running workspace may find it suspended already. Whatever else this patch says holds for one mode only.
+  if (!isSuspend && !reading.lacks?.mode) tests.push(test(modePath, reading.mode));
+  return tests;
+}
+
+function annotate(reading: SandboxReading, written: Readonly<Record<string, string>>): readonly PatchOperation[] {
+  if (reading.lacks?.annotations) return [add(annotationsPath, written)];
+  return Object.entries(written).map(([key, value]) => add(annotationPath(key), value));
+}
+
+function annotationPath(key: string): string {
+  return pointer("metadata", "annotations", key);
+}
+
+const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+const latestRfc3339Ms = Date.UTC(9999, 11, 31, 23, 59, 59, 999);

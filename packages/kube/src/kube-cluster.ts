@@ -1,0 +1,194 @@
+import { type Clock, type Deadline, type Subscription, systemClock } from "@holdfast/async";
+import { clusterRequestTimeoutMs, sandboxNameOf } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+import type {
+  Cluster,
+  CreateEnding,
+  CreateWish,
+  DeleteWish,
+  ListPage,
+  ListWish,
+  ModeWish,
+  PodReading,
+  Remains,
+  SandboxReading,
+  TemplateReading,
+  WriteEnding,
+} from "@holdfast/workspace";
+import type { KubeConfig } from "@kubernetes/client-node";
+import { Api } from "./api.ts";
+import { composeModePatch } from "./compose/mode-patch.ts";
+import { composeSandbox } from "./compose/new-sandbox.ts";
+import type { LogSink } from "./log-sink.ts";
+import type { DiskKind } from "./objects/disk.ts";
+import { requireObject } from "./objects/json.ts";
+import { readSandboxObject } from "./objects/sandbox.ts";
+import { readTemplateObject } from "./objects/template.ts";
+import { Owned, type Owner } from "./owned.ts";
+import { Reader } from "./reader.ts";
+import { isObjectName, sandboxes, templates } from "./resources.ts";
+import { Transport } from "./transport/transport.ts";
+import { ChangeFeed } from "./watch/change-feed.ts";
+import { readWorkspacePage } from "./workspace-page.ts";
+import { Writer } from "./writer.ts";
+
+export interface KubeClusterInit {
+  /** Undefined: the context's, or "default". */
+  readonly namespace?: string | undefined;
+  readonly disk: DiskKind;
+  /** Written over every template's, when given. */
+  readonly runtimeClassName?: string | undefined;
+  /** How long one request may take. */
+  readonly requestTimeoutMs?: number | undefined;
+  readonly clock?: Clock | undefined;
+  readonly log: LogSink;
+}
+
+/** A label's value is at most this long, and every workspace carries its template's name as one. */
+const templateNameMaxLength = 63;
+
+/** The cluster of the domain, as an API server and the agent-sandbox controller keep it. Constructing it sends nothing. */
+export class KubeCluster implements Cluster {
+  readonly namespace: string;
+  readonly #disk: DiskKind;
+  readonly #runtimeClassName: string | undefined;
+  readonly #log: LogSink;
+  readonly #transport: Transport;
+  readonly #api: Api;
+  readonly #reader: Reader;
+  readonly #writer: Writer;
+  readonly #owned: Owned;
+  readonly #feed: ChangeFeed;
+
+  constructor(config: KubeConfig, init: KubeClusterInit) {
+    const clock = init.clock ?? systemClock;
+    const requestTimeoutMs = init.requestTimeoutMs ?? clusterRequestTimeoutMs;
+    this.namespace = namespaceOf(config, init.namespace);
+    this.#disk = init.disk;
+    this.#runtimeClassName = init.runtimeClassName;
+    this.#log = init.log;
+    this.#transport = new Transport(config, clock);
+    const deps = { transport: this.#transport, clock, log: init.log, namespace: this.namespace, requestTimeoutMs };
+    this.#api = new Api(this.namespace);
+    this.#reader = new Reader(deps);
+    this.#writer = new Writer(deps);
+    this.#owned = new Owned(this.#api, this.#reader, init.log);
+    this.#feed = new ChangeFeed(deps);
+  }
+
+  async readTemplate(name: string, within: Deadline): Promise<TemplateReading> {
+    if (!isObjectName(name) || name.length > templateNameMaxLength) throw badTemplateName(name);
+    const parse = (body: unknown): TemplateReading => readTemplateObject(body, this.#disk);
+    const template = await this.#reader.read(this.#api.get(templates, name), parse, within);
+    if (template === undefined) throw noTemplate(name, this.namespace);
+    return template;
+  }
+
+  readSandbox(name: string, within: Deadline): Promise<SandboxReading | undefined> {
+    return this.#reader.read(this.#api.get(sandboxes, name), (body) => this.#readingOf(body), within);
+  }
+
+  readPods(sandbox: Owner, within: Deadline): Promise<readonly PodReading[]> {
+    return this.#owned.pods(sandbox, within);
+  }
+
+  async readClaimUids(sandbox: SandboxReading, within: Deadline): Promise<Readonly<Record<string, string>>> {
+    const entries = sandbox.disk.usable ? sandbox.disk.entries : [];
+    return await this.#owned.claimUids(sandbox, entries, within);
+  }
+
+  async readRemains(gone: DeleteWish & { readonly entries: readonly string[] }, within: Deadline): Promise<Remains> {
+    const [sandbox, pods, claims] = await Promise.all([
+      this.readSandbox(gone.name, within),
+      this.#owned.pods(gone, within),
+      this.#owned.claimsLeft(gone, gone.entries, within),
+    ]);
+    return { sandbox: sandbox?.uid === gone.uid, pods: pods.map(({ name }) => name), claims };
+  }
+
+  async createSandbox(wish: CreateWish, within: Deadline): Promise<CreateEnding> {
+    const name = sandboxNameOf(wish.id);
+    const object = composeSandbox(wish, this.namespace, this.#runtimeClassName);
+    const confirm = (body: unknown): SandboxReading => {
+      const written = this.#readingOf(body);
+      if (written.name !== name || written.stamps.writtenBy !== wish.writtenBy) throw new Error(notOurs);
+      return written;
+    };
+    return await this.#writer.create(this.#api.create(sandboxes, name, object), confirm, within);
+  }
+
+  async setMode(wish: ModeWish, within: Deadline): Promise<WriteEnding<SandboxReading>> {
+    const { reading } = wish;
+    const confirm = (body: unknown): SandboxReading => {
+      const written = this.#readingOf(body);
+      const isOurs = written.uid === reading.uid && written.stamps.writtenBy === wish.writtenBy;
+      if (!isOurs || written.mode !== wish.mode) throw new Error(notOurs);
+      return written;
+    };
+    return await this.#writer.write(this.#api.patch(sandboxes, reading.name, composeModePatch(wish)), confirm, within);
+  }
+
+  async deleteSandbox(wish: DeleteWish, within: Deadline): Promise<WriteEnding<undefined>> {
+    const { uid, resourceVersion } = wish;
+    const attempt = this.#api.delete(sandboxes, wish.name, { uid, resourceVersion });
+    const confirm = (body: unknown): undefined => void requireObject(body, "the answer to the delete");
+    return await this.#writer.write(attempt, confirm, within);
+  }
+
+  changes(sandboxName: string): Subscription {
+    return this.#feed.subscribe(sandboxName);
+  }
+
+  async listSandboxes(page: ListWish, within: Deadline): Promise<ListPage> {
+    const query = { limit: String(page.limit), continue: page.continueToken };
+    const attempt = this.#api.list(sandboxes, query);
+    const found = await this.#reader.find(attempt, within);
+    if (found.t === "found") {
+      return this.#reader.parse(attempt, found.body, (body) => readWorkspacePage(body, this.#disk, this.#log));
+    }
+    const status = found.t === "refused" ? found.answer.status : 404;
+    if (page.continueToken !== undefined && (status === 410 || status === 400)) throw pageTokenExpired();
+    throw found.t === "refused" ? found.error : new TypeError("a collection cannot be absent");
+  }
+
+  /** Ends the watches and every connection. What was in flight has no answer: a read throws, a write is unknown. */
+  async close(): Promise<void> {
+    const ended = this.#feed.close();
+    this.#transport.close();
+    await ended;
+  }
+
+  #readingOf(body: unknown): SandboxReading {
+    return readSandboxObject(body, this.#disk);
+  }
+}
+
+const notOurs = "the server answered with an object that does not carry this write";
+
+function namespaceOf(config: KubeConfig, given: string | undefined): string {
+  const context = config.getContextObject(config.getCurrentContext())?.namespace?.trim();
+  const namespace = given ?? (context === undefined || context === "" ? "default" : context);
+  if (!isObjectName(namespace)) throw new TypeError(`not a namespace: ${JSON.stringify(namespace)}`);
+  return namespace;
+}
+
+function badTemplateName(name: string): HoldfastError {
+  const description = `must be a Kubernetes name of at most ${templateNameMaxLength} characters; it becomes a label`;
+  return new HoldfastError("INVALID_REQUEST", {
+    message: `The template ${JSON.stringify(name.slice(0, 100))} ${description}. Nothing was sent.`,
+    violations: [{ field: "template", description }],
+  });
+}
+
+function noTemplate(name: string, namespace: string): HoldfastError {
+  return new HoldfastError("WORKSPACE_NOT_FOUND", {
+    message: `There is no SandboxTemplate ${name} in namespace ${namespace}. Nothing was created.`,
+    metadata: { template: name, namespace },
+  });
+}
+
+function pageTokenExpired(): HoldfastError {
+  return new HoldfastError("PAGE_TOKEN_EXPIRED", {
+    message: "The cluster no longer honours this page token. List again from the first page.",
+  });
+}

@@ -1,0 +1,31 @@
+import { at, integerOf, isObject, textOf } from "../objects/json.ts";
+
+/** One line of a watch. */
+export type WatchEvent =
+  | { readonly t: "changed"; readonly object: unknown; readonly version: string }
+  | { readonly t: "bookmark"; readonly version: string }
+  | { readonly t: "error"; readonly code: number | undefined; readonly message: string };
+
+/** Reads one line of a watch; undefined when it is none. */
+export function watchEventOf(line: string): WatchEvent | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(parsed)) return undefined;
+  const type = at(parsed, "type");
+  const object = at(parsed, "object");
+  if (type === "ERROR") {
+    return {
+      t: "error",
+      code: integerOf(at(object, "code")),
+      message: textOf(at(object, "message")) ?? "no explanation",
+    };
+  }
+  const version = textOf(at(object, "metadata", "resourceVersion"));
+  if (version === undefined) return undefined;
+  if (type === "BOOKMARK") return { t: "bookmark", version };
+  return type === "ADDED" || type === "MODIFIED" || type === "DELETED" ? { t: "changed", object, version } : undefined;
+}
