@@ -1,0 +1,50 @@
+import { join } from "node:path";
+import { listenDefault } from "@holdfast/contract";
+import { StartFailure } from "../start-failure.ts";
+import { parseArguments } from "./arguments.ts";
+import { isLoopback, parseListenAddress } from "./listen-address.ts";
+import { addressText, type ServiceConfig } from "./service-config.ts";
+
+/** What the command line asks for: a service, or a text to print. */
+export type Asked =
+  | { readonly t: "run"; readonly config: ServiceConfig }
+  | { readonly t: "print"; readonly text: string };
+
+/**
+ * Reads flags and `HOLDFAST_*` variables; throws a StartFailure that names the flag or variable at fault. Touches no file.
+ * @param agentDirDefault where the launcher puts the bundled agent
+ */
+export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agentDirDefault: string): Asked {
+  const asked = parseArguments(argv, env);
+  if (asked.t === "print") return asked;
+  const { mode, given } = asked;
+  const embedded = (given.cluster ?? "embedded") === "embedded";
+  const listen = given.listen ?? parseListenAddress(listenDefault);
+  if (!listen) throw new StartFailure(`the default address ${listenDefault} cannot be read`);
+  if (!isLoopback(listen) && given.insecure !== true) {
+    throw new StartFailure(
+      `--listen ${addressText(listen)} can be reached from other machines, and the service has no authentication; ` +
+        "nothing was started. Listen on 127.0.0.1 or [::1], or say --insecure",
+    );
+  }
+  if (embedded && given.kubeconfig !== undefined) {
+    throw new StartFailure("--kubeconfig is for --cluster kubernetes; the embedded cluster writes its own");
+  }
+  return {
+    t: "run",
+    config: {
+      mode,
+      listen,
+      dataDir: given.dataDir ?? join(process.cwd(), ".holdfast"),
+      cluster: embedded ? "embedded" : "kubernetes",
+      kubeconfig: given.kubeconfig,
+      namespace: given.namespace,
+      template: given.template ?? (embedded ? "default" : undefined),
+      disk: given.disk ?? (embedded ? "filesystem" : "block"),
+      probe: given.probe ?? (embedded ? undefined : "refuse"),
+      ingress: given.ingress ?? (embedded ? "unverified" : "verify"),
+      agentDir: given.agentDir ?? agentDirDefault,
+      logLevel: given.logLevel ?? "info",
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import { type DescMethod, type DescService, type Message, toBinary } from "@bufbuild/protobuf";
+import type * as grpc from "@grpc/grpc-js";
+import type { Incoming, ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
+import { readRequest } from "./request-reader.ts";
+import { serveServerStreaming } from "./server-streaming-call.ts";
+import { serveUnary } from "./unary-call.ts";
+
+/** A service of ours as grpc-js takes it: built from the descriptors alone. */
+export interface GrpcService {
+  readonly definition: grpc.ServiceDefinition;
+  readonly implementation: grpc.UntypedServiceImplementation;
+}
+
+/** Mounts served methods of one service on grpc-js. */
+export function grpcServiceOf(service: DescService, methods: readonly ServedMethod[]): GrpcService {
+  const definition: Record<string, grpc.MethodDefinition<Incoming, Message>> = {};
+  const implementation: grpc.UntypedServiceImplementation = {};
+  for (const method of methods) {
+    const { descriptor } = method;
+    definition[descriptor.name] = definitionOf(service, descriptor);
+    implementation[descriptor.name] = method.kind === "unary" ? serveUnary(method) : serveServerStreaming(method);
+  }
+  return { definition, implementation };
+}
+
+function definitionOf(service: DescService, method: DescMethod): grpc.MethodDefinition<Incoming, Message> {
+  return {
+    path: `/${service.typeName}/${method.name}`,
+    requestStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
+    responseStream: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
+    requestDeserialize: (bytes) => readRequest(method.input, bytes),
+    responseSerialize: (message) => bufferOf(toBinary(method.output, message)),
+    // Never called on a server.
+    requestSerialize: () => Buffer.alloc(0),
+    responseDeserialize: () => ({ $typeName: method.output.typeName }),
+  };
+}
+
+/** grpc-js copies with Buffer's own methods, so that a plain Uint8Array ends the call with INTERNAL. */
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,33 @@
+import { type DestinationStream, destination, type Logger, pino } from "pino";
+import type { LogLevel } from "./config/service-config.ts";
+
+/** The log, and the way to be sure that it is written before the process ends. */
+export interface ServiceLog {
+  readonly logger: Logger;
+  flush(): void;
+}
+
+/** Bytes of log that wait for a reader of stderr; older ones are kept, newer ones dropped, and the service never waits. */
+const logBufferMaxBytes = 4 * 1024 * 1024;
+
+/** Structured lines on stderr. */
+export function openLog(level: LogLevel): ServiceLog {
+  const out = destination({ dest: 2, sync: false, maxLength: logBufferMaxBytes });
+  return { logger: loggerOn(level, out), flush: () => out.flushSync() };
+}
+
+/** A logger on any stream. Requests' contents are never given to it; what could still carry a secret is cut out by name. */
+export function loggerOn(level: LogLevel, out: DestinationStream): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: "[redacted]" },
+    },
+    out,
+  );
+}
+
+const secretNames = ["token", "podUid", "pod_uid", "env", "stdin", "authorization", "password", "kubeconfig"];

@@ -1,0 +1,223 @@
+import { Deadline, orAborted, SingleFlight } from "@holdfast/async";
+import { guestHealthTimeoutMs, handlesMax, type WorkspaceId } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+import {
+  type DestroyWish,
+  type ExecutionEvent,
+  type ExecutionWish,
+  type GuestHealth,
+  type OpenWish,
+  type ResumeWish,
+  readThrough,
+  type SuspendWish,
+  Workspace,
+  type WorkspaceDeps,
+  type WorkspaceView,
+} from "@holdfast/workspace";
+
+/** A handle and how many calls are using it now. */
+interface Entry {
+  readonly workspace: Workspace;
+  calls: number;
+}
+
+/** A handle as the registry sees it. */
+export type MakeWorkspace = (id: WorkspaceId) => Workspace;
+
+/**
+ * The handles of this process, by workspace. A handle holds no truth: one that is dropped is found again on the cluster, so the
+ * registry drops what failed to open, what is gone, and, when it is full, what was used longest ago.
+ */
+export class WorkspaceRegistry {
+  readonly #deps: WorkspaceDeps;
+  readonly #limit: number;
+  /** In the order of last use, the oldest first. */
+  readonly #entries = new Map<WorkspaceId, Entry>();
+  readonly #adoptions = new SingleFlight<WorkspaceId, void>();
+  readonly #rereads = new SingleFlight<WorkspaceId, boolean>();
+  /** Aborts the work that belongs to the registry rather than to a caller. */
+  readonly #closed = new AbortController();
+
+  constructor(deps: WorkspaceDeps, limit = handlesMax) {
+    this.#deps = deps;
+    this.#limit = limit;
+  }
+
+  /** How many handles are held. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  open(id: WorkspaceId, wish: OpenWish, caller: AbortSignal): Promise<WorkspaceView> {
+    return this.#use(id, (workspace) => workspace.open(wish, caller));
+  }
+
+  suspend(id: WorkspaceId, wish: SuspendWish, caller: AbortSignal): ReturnType<Workspace["suspend"]> {
+    return this.#use(id, (workspace) => workspace.suspend(wish, caller));
+  }
+
+  resume(id: WorkspaceId, wish: ResumeWish, caller: AbortSignal): Promise<WorkspaceView> {
+    return this.#use(id, (workspace) => workspace.resume(wish, caller));
+  }
+
+  destroy(id: WorkspaceId, wish: DestroyWish, caller: AbortSignal): ReturnType<Workspace["destroy"]> {
+    return this.#use(id, (workspace) => workspace.destroy(wish, caller));
+  }
+
+  /** The workspace as it stands: its handle's view, or read through where none is open here. */
+  async read(
+    id: WorkspaceId,
+    withHealth: boolean,
+    caller: AbortSignal,
+  ): Promise<{ view: WorkspaceView; health: GuestHealth | undefined }> {
+    await this.#dropIfOutlived(id, caller);
+    const entry = this.#live(id);
+    if (!entry || entry.workspace.state.t === "opening") {
+      return { view: await readThrough(this.#deps, id, caller), health: undefined };
+    }
+    const health = withHealth ? await this.#healthOf(entry.workspace, caller) : undefined;
+    return { view: entry.workspace.view(), health };
+  }
+
+  /** Runs a command in a workspace that is open here, or that runs and is adopted silently. */
+  async *execute(id: WorkspaceId, wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
+    const entry = await this.#require(id, signal);
+    entry.calls += 1;
+    try {
+      yield* entry.workspace.execute(wish, signal);
+    } finally {
+      entry.calls -= 1;
+      this.#dropIfGone(entry);
+    }
+  }
+
+  /** Lets the handle go; false when none was open. One whose write has no known ending is kept until it has. */
+  close(id: WorkspaceId): boolean {
+    const entry = this.#live(id);
+    if (!entry) return false;
+    if (!entry.workspace.hasUnresolvedWrite) this.#entries.delete(id);
+    entry.workspace.close();
+    return true;
+  }
+
+  /** Lets every handle go, at the end of the process. */
+  closeAll(): void {
+    this.#closed.abort(new Error("the service has stopped"));
+    for (const { workspace } of this.#entries.values()) workspace.close();
+    this.#entries.clear();
+  }
+
+  /** The handle for a data-plane call (api: "calls on a workspace that is not open here"). */
+  async #require(id: WorkspaceId, caller: AbortSignal): Promise<Entry> {
+    await this.#dropIfOutlived(id, caller);
+    const standing = this.#live(id);
+    if (standing) return standing;
+    const adoption = this.#adoptions.run(id, () => this.#adopt(id));
+    await orAborted(adoption, caller);
+    const adopted = this.#live(id);
+    if (adopted) return adopted;
+    throw new HoldfastError("WORKSPACE_NOT_READY", {
+      message: `The call was not carried out: the workspace ${id} went away while it was being looked up. Try again.`,
+    });
+  }
+
+  /** The flight is the registry's: a caller that goes away ends only its own wait. */
+  #adopt(id: WorkspaceId): Promise<void> {
+    return this.#use(id, (workspace) => workspace.adopt(this.#closed.signal));
+  }
+
+  /**
+   * L35: a handle that says suspended, with no write of ours unresolved, is dropped when an uncached read shows that somebody else
+   * woke the workspace. A read that fails changes nothing: what the handle has confirmed stands.
+   */
+  async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<void> {
+    const entry = this.#live(id);
+    if (!entry || !isOutlivable(entry)) return;
+    const runs = await orAborted(
+      this.#rereads.run(id, () => this.#readsRunning(id)),
+      caller,
+    );
+    if (runs && isOutlivable(entry) && this.#entries.get(id) === entry) {
+      this.#entries.delete(id);
+      entry.workspace.close();
+    }
+  }
+
+  async #readsRunning(id: WorkspaceId): Promise<boolean> {
+    try {
+      const { state } = await readThrough(this.#deps, id, this.#closed.signal);
+      return state === "running" || state === "starting" || state === "not_ready";
+    } catch (error) {
+      this.#deps.log.info({ workspaceId: id, err: error }, "a suspended workspace could not be read again");
+      return false;
+    }
+  }
+
+  async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {
+    using within = new Deadline(this.#deps.clock, guestHealthTimeoutMs, caller);
+    try {
+      return await workspace.health(within);
+    } catch (error) {
+      this.#deps.log.info({ workspaceId: workspace.id, err: error }, "the guest did not tell its health");
+      return undefined;
+    }
+  }
+
+  async #use<Result>(id: WorkspaceId, run: (workspace: Workspace) => Promise<Result>): Promise<Result> {
+    const entry = this.#live(id) ?? this.#add(id);
+    entry.calls += 1;
+    try {
+      return await run(entry.workspace);
+    } finally {
+      entry.calls -= 1;
+      this.#dropIfGone(entry);
+    }
+  }
+
+  /** The entry of a handle that is not gone, as the most recently used. */
+  #live(id: WorkspaceId): Entry | undefined {
+    const entry = this.#entries.get(id);
+    if (!entry) return undefined;
+    this.#entries.delete(id);
+    if (entry.workspace.state.t === "gone" && !entry.workspace.hasUnresolvedWrite) {
+      entry.workspace.close();
+      return undefined;
+    }
+    this.#entries.set(id, entry);
+    return entry;
+  }
+
+  #add(id: WorkspaceId): Entry {
+    if (this.#entries.size >= this.#limit) this.#dropOldest();
+    const entry: Entry = { workspace: new Workspace(id, this.#deps), calls: 0 };
+    this.#entries.set(id, entry);
+    return entry;
+  }
+
+  /** Drops a handle that is gone, or that nothing came of: a failed Open leaves none (L6). */
+  #dropIfGone(entry: Entry): void {
+    const { workspace, calls } = entry;
+    if (workspace.hasUnresolvedWrite) return;
+    const nothingCame = workspace.state.t === "opening" && calls === 0;
+    if (workspace.state.t !== "gone" && !nothingCame) return;
+    if (this.#entries.get(workspace.id) === entry) this.#entries.delete(workspace.id);
+    workspace.close();
+  }
+
+  #dropOldest(): void {
+    for (const [id, { workspace, calls }] of this.#entries) {
+      if (calls > 0 || workspace.hasUnresolvedWrite) continue;
+      this.#entries.delete(id);
+      workspace.close();
+      return;
+    }
+    throw new HoldfastError("WORKSPACE_CAPACITY", {
+      message: `The call was not carried out: this process holds ${this.#limit} workspaces, all in use. Use another process, or close one.`,
+      metadata: { limit: String(this.#limit) },
+    });
+  }
+}
+
+function isOutlivable({ workspace, calls }: Entry): boolean {
+  return workspace.state.t === "suspended" && calls === 0 && !workspace.hasUnresolvedWrite;
+}

@@ -1,0 +1,46 @@
+import type { ExecuteResponse } from "@holdfast/api/holdfast/v1/execution_pb";
+import type { ExecutionId } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+import type { ExecutionWish } from "@holdfast/workspace";
+
+/** How far a command has been delivered on one call: what a caller needs to go on elsewhere. */
+export class ExecutionProgress {
+  readonly #executionId: ExecutionId;
+  readonly #onDisconnect: ExecutionWish["onDisconnect"];
+  #started = false;
+  #nextOffset = 0n;
+
+  constructor({ executionId, onDisconnect }: ExecutionWish) {
+    this.#executionId = executionId;
+    this.#onDisconnect = onDisconnect;
+  }
+
+  /** The guest has said that the command runs, or ran. */
+  started(): void {
+    this.#started = true;
+  }
+
+  /** Takes note of a response that has been taken over by the listener, never of one that may still be let go. */
+  delivered({ event }: ExecuteResponse): void {
+    if (event.case === "started") this.started();
+    else if (event.case === "output") this.#nextOffset = event.value.offset + BigInt(event.value.data.byteLength);
+    else if (event.case === "gap") this.#nextOffset = event.value.to;
+  }
+
+  /** What the call ends with when the service drains: the command is neither ended nor forgotten. */
+  detachedByDrain(): HoldfastError {
+    const what = this.#started ? "The command goes on in its workspace" : "The command may have been started";
+    const then =
+      this.#onDisconnect === "cancel"
+        ? "; being bound to its client, it is ended after a minute without one"
+        : "; start it again under the same id to follow it";
+    return new HoldfastError("EXECUTION_DETACHED", {
+      message: `This process is stopping and let the call go at offset ${this.#nextOffset}. ${what} as execution ${this.#executionId}${then}.`,
+      metadata: {
+        execution_id: this.#executionId,
+        next_offset: String(this.#nextOffset),
+        why: "service_draining",
+      },
+    });
+  }
+}

@@ -1,0 +1,80 @@
+import {
+  type FlushWish as FlushWishMessage,
+  OnStartFailure as OnStartFailureEnum,
+} from "@holdfast/api/holdfast/v1/common_pb";
+import {
+  CreatePolicy,
+  type DestroyWorkspaceRequest,
+  type OpenWorkspaceRequest,
+  type ResumeWorkspaceRequest,
+  type SuspendWorkspaceRequest,
+} from "@holdfast/api/holdfast/v1/workspace_pb";
+import {
+  flushTimeoutDefaultMs,
+  isWorkspaceId,
+  readyTimeoutDefaultMs,
+  sandboxUidOf,
+  stopTimeoutDefaultMs,
+  type WorkspaceId,
+} from "@holdfast/contract";
+import type { DestroyWish, FlushWish, OnStartFailure, OpenWish, ResumeWish, SuspendWish } from "@holdfast/workspace";
+import { invalidRequest } from "./interceptors/request-validation.ts";
+import { durationMs } from "./protobuf-time.ts";
+
+/** The id of a request that has passed validation. */
+export function parseWorkspaceId(text: string): WorkspaceId {
+  if (isWorkspaceId(text)) return text;
+  throw invalidRequest([{ field: "workspace_id", description: "is not a workspace id" }]);
+}
+
+const createPolicies = {
+  [CreatePolicy.UNSPECIFIED]: "if_absent",
+  [CreatePolicy.IF_ABSENT]: "if_absent",
+  [CreatePolicy.MUST_EXIST]: "must_exist",
+  [CreatePolicy.MUST_CREATE]: "must_create",
+} as const;
+
+const startFailures = {
+  [OnStartFailureEnum.UNSPECIFIED]: undefined,
+  [OnStartFailureEnum.SUSPEND_IF_WOKEN]: "suspend_if_woken",
+  [OnStartFailureEnum.LEAVE]: "leave",
+} as const satisfies Record<OnStartFailureEnum, OnStartFailure | undefined>;
+
+export function parseOpen(request: OpenWorkspaceRequest): OpenWish {
+  return {
+    template: request.template || undefined,
+    create: createPolicies[request.create],
+    expectedSandboxUid: request.expectedSandboxUid ? sandboxUidOf(request.expectedSandboxUid) : undefined,
+    onStartFailure: startFailures[request.onStartFailure],
+    readyTimeoutMs: request.readyTimeout ? durationMs(request.readyTimeout) : readyTimeoutDefaultMs,
+  };
+}
+
+export function parseResume(request: ResumeWorkspaceRequest): ResumeWish {
+  return {
+    onStartFailure: startFailures[request.onStartFailure],
+    readyTimeoutMs: request.readyTimeout ? durationMs(request.readyTimeout) : readyTimeoutDefaultMs,
+  };
+}
+
+export function parseSuspend(request: SuspendWorkspaceRequest | DestroyWorkspaceRequest): SuspendWish {
+  return {
+    flush: parseFlush(request.flush),
+    stopTimeoutMs: request.stopTimeout ? durationMs(request.stopTimeout) : stopTimeoutDefaultMs,
+  };
+}
+
+export function parseDestroy(request: DestroyWorkspaceRequest): DestroyWish {
+  if (!request.deleteDisk) return { ...parseSuspend(request), deleteDisk: false };
+  if (request.flush) {
+    throw invalidRequest([{ field: "flush", description: "cannot be set together with delete_disk: the disk goes" }]);
+  }
+  return { ...parseSuspend(request), flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs }, deleteDisk: true };
+}
+
+function parseFlush(flush: FlushWishMessage | undefined): FlushWish {
+  return {
+    enabled: flush?.enabled ?? true,
+    timeoutMs: flush?.timeout ? durationMs(flush.timeout) : flushTimeoutDefaultMs,
+  };
+}

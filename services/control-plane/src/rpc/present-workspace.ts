@@ -1,0 +1,83 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  FlushOutcome,
+  type FlushReportSchema,
+  type GuestHealthSchema,
+  Origin,
+  type WorkspaceSchema,
+  WorkspaceState,
+} from "@holdfast/api/holdfast/v1/common_pb";
+import type { FlushReport, GuestHealth, WorkspaceView } from "@holdfast/workspace";
+import { durationOf, timestampOf } from "./protobuf-time.ts";
+
+const states = {
+  starting: WorkspaceState.STARTING,
+  running: WorkspaceState.RUNNING,
+  suspending: WorkspaceState.SUSPENDING,
+  suspended: WorkspaceState.SUSPENDED,
+  deleting: WorkspaceState.DELETING,
+  not_ready: WorkspaceState.NOT_READY,
+} as const satisfies Record<WorkspaceView["state"], WorkspaceState>;
+
+const origins = {
+  created: Origin.CREATED,
+  adopted_running: Origin.ADOPTED_RUNNING,
+  resumed: Origin.RESUMED,
+  already_open: Origin.ALREADY_OPEN,
+} as const satisfies Record<NonNullable<WorkspaceView["origin"]>, Origin>;
+
+const flushOutcomes = {
+  flushed: FlushOutcome.FLUSHED,
+  unsupported: FlushOutcome.UNSUPPORTED,
+  unreachable: FlushOutcome.UNREACHABLE,
+  skipped: FlushOutcome.SKIPPED,
+} as const satisfies Record<FlushReport["outcome"], FlushOutcome>;
+
+/** A workspace as callers see it. */
+export function presentWorkspace(view: WorkspaceView, health?: GuestHealth): MessageInitShape<typeof WorkspaceSchema> {
+  const { transition, identity, pod } = view;
+  return {
+    workspaceId: view.id,
+    state: states[view.state],
+    transition: {
+      cause: transition.cause,
+      ...(transition.at === undefined ? {} : { at: timestampOf(transition.at) }),
+      waitingFor: transition.waitingFor ?? "",
+    },
+    origin: view.origin ? origins[view.origin] : Origin.UNSPECIFIED,
+    identity: {
+      sandboxUid: identity.sandboxUid ?? "",
+      claimUids: { ...identity.claimUids },
+      podUid: identity.podUid ?? "",
+      bootId: identity.bootId ?? "",
+    },
+    template: view.template ?? "",
+    templateRevision: view.templateRevision ?? "",
+    root: view.root ?? "",
+    ...(pod && {
+      pod: {
+        name: pod.name,
+        image: pod.image,
+        node: pod.node ?? "",
+        restartCount: pod.restartCount,
+        lastTermination: pod.lastTermination ?? "",
+      },
+    }),
+    liveExecutions: view.liveExecutions,
+    ...(health && { health: presentHealth(health) }),
+  };
+}
+
+function presentHealth(health: GuestHealth): MessageInitShape<typeof GuestHealthSchema> {
+  const { serving, protocolVersion, features, bootId } = health;
+  return { serving, protocolVersion, features: [...features], bootId };
+}
+
+/** What became of a flush. */
+export function presentFlush(report: FlushReport): MessageInitShape<typeof FlushReportSchema> {
+  return {
+    outcome: flushOutcomes[report.outcome],
+    cause: report.cause,
+    ...(report.tookMs === undefined ? {} : { took: durationOf(report.tookMs) }),
+  };
+}
