@@ -73,5 +73,10 @@ export interface ResourceApi {
   patch(ref: ObjectRef, type: PatchType, body: unknown, subresource?: "status"): Promise<KubeObject>;
   delete(ref: ObjectRef, wish?: DeleteWish): Promise<KubeObject>;
   /** Yields every change after `resourceVersion`, in order, until the signal aborts. Throws a 410 ApiStatusError when it was compacted. */
-  watch(resource: ResourceRef, resourceVersion: string, signal: AbortSignal, namespace?: string): AsyncIterable<WatchEvent>;
+  watch(
+    resource: ResourceRef,
+    resourceVersion: string,
+    signal: AbortSignal,
+    namespace?: string,
+  ): AsyncIterable<WatchEvent>;
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import type { ResourceApi } from "../resource-api.ts";
 import { keepCredentials, writePrivately } from "./credentials.ts";
+import { startHousekeeping } from "./housekeeping/housekeeping.ts";
 import { ApiListener } from "./http/api-listener.ts";
 import type { Intercept } from "./http/intercept.ts";
 import { inProcessApi } from "./in-process-api.ts";
@@ -44,9 +45,14 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const directory = join(dataDir, "api-server");
   const store = new ObjectStore(openDatabase(directory, dataDir), options.history ?? defaultHistory);
+  const registry = new Registry(store, now);
+  const stopHousekeeping = startHousekeeping({ registry, log, now });
+  const closeStore = (): void => {
+    stopHousekeeping();
+    store.close();
+  };
   try {
     const credentials = await keepCredentials(directory, now());
-    const registry = new Registry(store, now);
     const listener = new ApiListener({
       registry,
       credentials,
@@ -66,11 +72,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       compact: () => store.compact(),
       stop: async () => {
         await listener.stop();
-        store.close();
+        closeStore();
       },
     };
   } catch (error) {
-    store.close();
+    closeStore();
     throw error;
   }
 }

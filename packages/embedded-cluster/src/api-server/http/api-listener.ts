@@ -37,8 +37,8 @@ export class ApiListener {
     this.#server = createServer({ key, cert, keepAliveTimeout: 120_000 }, (message, response) => {
       void this.#serve(message, response);
     });
-    this.#server.on("error", (error) => options.log.warn({ error }, "API server socket failed"));
-    this.#server.on("tlsClientError", (error) => options.log.debug({ error: error.message }, "TLS handshake failed"));
+    this.#server.on("error", (error) => options.log.warn({ err: error }, "API server socket failed"));
+    this.#server.on("tlsClientError", (error) => options.log.debug({ err: error.message }, "TLS handshake failed"));
   }
 
   /** Listens on loopback and resolves with the port. Rejects when the port is taken. */
@@ -67,14 +67,14 @@ export class ApiListener {
   }
 
   async #serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.on("error", (error) => this.#options.log.debug({ error: error.message }, "reply could not be written"));
+    response.on("error", (error) => this.#options.log.debug({ err: error.message }, "reply could not be written"));
     const verdict: Verdict[] = [];
     let reply: Reply | undefined;
     try {
       reply = await this.#answer(message, response, verdict);
     } catch (error) {
       const refusal = refusalOf(error);
-      if (refusal.code >= 500) this.#options.log.warn({ error, url: message.url }, "request failed");
+      if (refusal.code >= 500) this.#options.log.warn({ err: error, url: message.url }, "request failed");
       reply = refusalReply(refusal.status);
     }
     if (verdict[0]?.t === "applyThenDropReply" || verdict[0]?.t === "dropUnapplied") {

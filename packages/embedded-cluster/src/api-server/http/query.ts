@@ -1,5 +1,5 @@
+import { isObject } from "../../json.ts";
 import type { DeleteWish } from "../../resource-api.ts";
-import { isObject } from "../json.ts";
 import { badRequest, invalidOptions } from "../refusals.ts";
 import type { ListWish } from "../registry/registry.ts";
 import type { WatchStart } from "../registry/watch-cursor.ts";
@@ -59,13 +59,13 @@ export function isWatch(query: URLSearchParams): boolean {
 export function deleteWishOf(query: URLSearchParams, body: unknown): DeleteWish {
   if (body !== undefined && !isObject(body)) throw badRequest("the request body is not DeleteOptions");
   const options = body ?? {};
-  refuseDryRun(options["dryRun"]);
-  const grace = options["gracePeriodSeconds"] ?? integerOf(query, "gracePeriodSeconds");
+  refuseDryRun(options.dryRun);
+  const grace = options.gracePeriodSeconds ?? integerOf(query, "gracePeriodSeconds");
   if (grace !== undefined && grace !== null && (typeof grace !== "number" || !Number.isSafeInteger(grace))) {
     throw badRequest("gracePeriodSeconds must be an integer");
   }
-  const policy = readPolicy(options["propagationPolicy"] ?? query.get("propagationPolicy"));
-  const preconditions = readPreconditions(options["preconditions"]);
+  const policy = readPolicy(options.propagationPolicy ?? query.get("propagationPolicy"));
+  const preconditions = readPreconditions(options.preconditions);
   return {
     ...(typeof grace === "number" ? { gracePeriodSeconds: grace } : {}),
     ...(policy === undefined ? {} : { propagationPolicy: policy }),

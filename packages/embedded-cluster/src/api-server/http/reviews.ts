@@ -1,4 +1,4 @@
-import { isObject, stringIn } from "../json.ts";
+import { isObject, stringIn } from "../../json.ts";
 import { badRequest } from "../refusals.ts";
 import { jsonReply, type Reply } from "./reply.ts";
 import type { ReviewKind } from "./route.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../json.ts";
+import { isObject } from "../../json.ts";
 import { badRequest } from "../refusals.ts";
 
 /** Where a paged list goes on: the version it reads at and the last key that was given. */
@@ -20,7 +20,7 @@ export function decodeContinueToken(text: string): ContinueToken {
   } catch {
     value = undefined;
   }
-  if (isObject(value) && value["v"] === "v1") {
+  if (isObject(value) && value.v === "v1") {
     const { rv, namespace, name } = value;
     if (
       typeof rv === "number" &&

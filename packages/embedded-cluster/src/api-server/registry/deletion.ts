@@ -1,5 +1,5 @@
+import { stringIn, valueAt } from "../../json.ts";
 import type { DeleteWish, KubeObject, ObjectMeta } from "../../resource-api.ts";
-import { stringIn, valueAt } from "../json.ts";
 import { preconditionFailed } from "../refusals.ts";
 import type { ResourceType } from "../resource-types.ts";
 import { rfc3339 } from "./timestamp.ts";

@@ -1,5 +1,5 @@
+import { isObject, type JsonObject } from "../../json.ts";
 import type { KubeObject, ObjectMeta, OwnerReference } from "../../resource-api.ts";
-import { isObject, type JsonObject } from "../json.ts";
 import { badRequest } from "../refusals.ts";
 import { apiVersionOf, type ResourceType } from "../resource-types.ts";
 
@@ -9,8 +9,8 @@ import { apiVersionOf, type ResourceType } from "../resource-types.ts";
  */
 export function readObject(type: ResourceType, body: unknown): KubeObject {
   if (!isObject(body)) throw badRequest("the request body is not an object");
-  const apiVersion = body["apiVersion"] ?? apiVersionOf(type);
-  const kind = body["kind"] ?? type.kind;
+  const apiVersion = body.apiVersion ?? apiVersionOf(type);
+  const kind = body.kind ?? type.kind;
   if (apiVersion !== apiVersionOf(type) || kind !== type.kind) {
     throw badRequest(
       `the object provided is unrecognized (must be of type ${type.kind}): ${String(apiVersion)}, Kind=${String(kind)} is not ${apiVersionOf(type)}, Kind=${type.kind}`,
@@ -44,12 +44,12 @@ function readMeta(value: unknown): ObjectMeta {
     const map = readStringMap(value[field], `metadata.${field}`);
     if (Object.keys(map).length > 0) meta[field] = map;
   }
-  const finalizers = readList(value["finalizers"], "metadata.finalizers").map((item) => {
+  const finalizers = readList(value.finalizers, "metadata.finalizers").map((item) => {
     if (typeof item !== "string") throw malformed("metadata.finalizers", "string");
     return item;
   });
   if (finalizers.length > 0) meta.finalizers = [...new Set(finalizers)];
-  const owners = readList(value["ownerReferences"], "metadata.ownerReferences").map(readOwner);
+  const owners = readList(value.ownerReferences, "metadata.ownerReferences").map(readOwner);
   if (owners.length > 0) meta.ownerReferences = owners;
   return meta;
 }

@@ -1,7 +1,7 @@
 import jsonPatch, { type Operation } from "fast-json-patch";
 import mergePatch from "json-merge-patch";
+import { isObject } from "../../json.ts";
 import type { KubeObject, PatchType } from "../../resource-api.ts";
-import { isObject } from "../json.ts";
 import { badRequest, patchDoesNotApply, tooLarge } from "../refusals.ts";
 
 /** The patch types served; strategic merge and server-side apply are refused, as for a custom resource. */

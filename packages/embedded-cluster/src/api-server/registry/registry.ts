@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import { isObject, valueAt } from "../../json.ts";
 import type { DeleteWish, KubeObject, ObjectMeta, PatchType } from "../../resource-api.ts";
-import { isObject, valueAt } from "../json.ts";
 import {
   alreadyExists,
   badRequest,
@@ -221,8 +221,14 @@ export class Registry {
     return stored === undefined ? undefined : ownedOf(stored);
   }
 
-  ownedUids(): string[] {
-    return this.#store.ownedUids();
+  /** Objects that have an owner or are being deleted. */
+  unsettledUids(): string[] {
+    return this.#store.unsettledUids();
+  }
+
+  /** Objects of a type and namespace whose JSON holds a text; a cheap first sieve. */
+  mentioning(type: ResourceType, namespace: string, wanted: string): KubeObject[] {
+    return this.#store.mentioning(storageNameOf(type), namespace, wanted).map((stored) => parse(stored.body));
   }
 
   objectsIn(namespace: string): Owned[] {
@@ -234,6 +240,12 @@ export class Registry {
     const { stored, object } = this.#read(target);
     const changed = { ...object, metadata: change(object.metadata) };
     this.#settle(stored, object, changed);
+  }
+
+  /** Tells whether a namespace is being deleted. */
+  isTerminating(namespace: string): boolean {
+    const found = this.#store.get(keyOf({ type: namespaceType(), namespace: "", name: namespace }));
+    return found !== undefined && parse(found.body).metadata.deletionTimestamp !== undefined;
   }
 
   /** Removes a namespace that is being deleted and is empty. */
@@ -466,7 +478,7 @@ export function parse(body: string): KubeObject {
 }
 
 function isStoredObject(value: unknown): value is KubeObject {
-  return isObject(value) && typeof value["kind"] === "string" && typeof valueAt(value, "metadata.name") === "string";
+  return isObject(value) && typeof value.kind === "string" && typeof valueAt(value, "metadata.name") === "string";
 }
 
 const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789";

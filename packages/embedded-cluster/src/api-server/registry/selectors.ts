@@ -1,4 +1,4 @@
-import { isObject, objectIn, valueAt } from "../json.ts";
+import { isObject, objectIn, valueAt } from "../../json.ts";
 import { badRequest } from "../refusals.ts";
 import { apiVersionOf, type ResourceType } from "../resource-types.ts";
 

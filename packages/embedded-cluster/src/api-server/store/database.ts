@@ -60,7 +60,7 @@ export function openDatabase(directory: string, dataDir: string): DatabaseSync {
 
 function prepareSchema(db: DatabaseSync): void {
   const row = db.prepare("PRAGMA user_version").get();
-  const found = row?.["user_version"];
+  const found = row?.user_version;
   if (found !== 0 && found !== schemaVersion) {
     throw new Error(`The object store has schema ${String(found)}; this release reads ${schemaVersion}.`);
   }

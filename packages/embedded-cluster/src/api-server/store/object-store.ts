@@ -81,7 +81,7 @@ const toChange = (row: Row): Change => {
     namespace: text(row, "namespace"),
     name: text(row, "name"),
     body: text(row, "body"),
-    prev: row["prev"] === null ? undefined : text(row, "prev"),
+    prev: row.prev === null ? undefined : text(row, "prev"),
   };
 };
 
@@ -140,31 +140,19 @@ export class ObjectStore {
     return rows.map(toObject);
   }
 
-  /** The uids of all objects that have an owner. */
-  ownedUids(): string[] {
-    return this.#sql("SELECT DISTINCT uid FROM owners")
-      .all()
-      .map((row) => text(row, "uid"));
+  /** The uids of all objects that have an owner or are being deleted: what a crash may have left half done. */
+  unsettledUids(): string[] {
+    const rows = this.#sql(
+      `SELECT uid FROM owners UNION SELECT uid FROM objects WHERE instr(body, '"deletionTimestamp":') > 0`,
+    ).all();
+    return rows.map((row) => text(row, "uid"));
   }
 
-  /** Current objects of a resource in key order; `namespace` undefined means all. */
-  all(resource: string, namespace: string | undefined): StoredObject[] {
-    const rows =
-      namespace === undefined
-        ? this.#sql("SELECT * FROM objects WHERE resource = ? ORDER BY namespace, name").all(resource)
-        : this.#sql("SELECT * FROM objects WHERE resource = ? AND namespace = ? ORDER BY name").all(
-            resource,
-            namespace,
-          );
-    return rows.map(toObject);
-  }
-
-  count(resource: string, namespace: string): number {
-    const row = this.#sql("SELECT count(*) n FROM objects WHERE resource = ? AND namespace = ?").get(
-      resource,
-      namespace,
-    );
-    return row === undefined ? 0 : integer(row, "n");
+  /** Objects of a resource and namespace whose JSON holds a text. */
+  mentioning(resource: string, namespace: string, wanted: string): StoredObject[] {
+    return this.#sql("SELECT * FROM objects WHERE resource = ? AND namespace = ? AND instr(body, ?) > 0")
+      .all(resource, namespace, wanted)
+      .map(toObject);
   }
 
   /** How many objects of any resource stand in a namespace. */

@@ -1,6 +1,6 @@
 import type { StatusCause } from "../../../api-status-error.ts";
+import { isObject, listIn, valueAt } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { isObject, listIn, valueAt } from "../../json.ts";
 import { required } from "../metadata-rules.ts";
 import type { KindRules } from "./kind-rules.ts";
 

@@ -1,4 +1,4 @@
-import { isObject } from "../../json.ts";
+import { isObject } from "../../../json.ts";
 import type { KindRules } from "./kind-rules.ts";
 
 /** The finalizer in `spec` that keeps a namespace until it is empty. */

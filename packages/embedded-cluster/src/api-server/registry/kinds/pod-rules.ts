@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { StatusCause } from "../../../api-status-error.ts";
+import { isObject, type JsonObject, listIn, stringIn } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { isObject, type JsonObject, listIn, stringIn } from "../../json.ts";
 import { required } from "../metadata-rules.ts";
 import type { KindRules } from "./kind-rules.ts";
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { StatusCause } from "../../../api-status-error.ts";
+import { isObject, type JsonObject } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { isObject, type JsonObject } from "../../json.ts";
 import { invalidValue, required } from "../metadata-rules.ts";
 import type { KindRules } from "./kind-rules.ts";
 
@@ -43,13 +43,13 @@ function withSpecDefaults(object: KubeObject, defaults: JsonObject): KubeObject 
 /** The members that Sandbox and SandboxTemplate share. */
 function blueprintCauses(spec: unknown): StatusCause[] {
   if (!isObject(spec)) return [required("spec")];
-  const template = spec["podTemplate"];
+  const template = spec.podTemplate;
   if (!isObject(template)) return [required("spec.podTemplate")];
-  const podSpec = template["spec"];
+  const podSpec = template.spec;
   if (!isObject(podSpec)) return [required("spec.podTemplate.spec")];
   const causes: StatusCause[] = [];
-  if (!Array.isArray(podSpec["containers"])) causes.push(required("spec.podTemplate.spec.containers"));
-  const claims = spec["volumeClaimTemplates"];
+  if (!Array.isArray(podSpec.containers)) causes.push(required("spec.podTemplate.spec.containers"));
+  const claims = spec.volumeClaimTemplates;
   if (claims !== undefined && !Array.isArray(claims)) {
     causes.push(
       invalidValue(
@@ -60,11 +60,10 @@ function blueprintCauses(spec: unknown): StatusCause[] {
     );
   } else {
     for (const [index, claim] of (claims ?? []).entries()) {
-      if (!isObject(claim) || !isObject(claim["spec"]))
-        causes.push(required(`spec.volumeClaimTemplates[${index}].spec`));
+      if (!isObject(claim) || !isObject(claim.spec)) causes.push(required(`spec.volumeClaimTemplates[${index}].spec`));
     }
   }
-  const service = spec["service"];
+  const service = spec.service;
   if (service !== undefined && typeof service !== "boolean") {
     causes.push(invalidValue("spec.service", typeof service, "spec.service in body must be of type boolean"));
   }
@@ -85,7 +84,7 @@ function enumCause(spec: unknown, member: string, allowed: readonly string[]): S
 }
 
 function shutdownTimeCause(spec: unknown): StatusCause[] {
-  const value = isObject(spec) ? spec["shutdownTime"] : undefined;
+  const value = isObject(spec) ? spec.shutdownTime : undefined;
   if (value === undefined) return [];
   if (
     typeof value === "string" &&
@@ -98,8 +97,8 @@ function shutdownTimeCause(spec: unknown): StatusCause[] {
 
 /** The CRD's one CEL rule: set to changed, set to unset and unset to set are all refused. */
 function claimTemplatesImmutable(sandbox: KubeObject, old: KubeObject): StatusCause[] {
-  const now = isObject(sandbox.spec) ? sandbox.spec["volumeClaimTemplates"] : undefined;
-  const before = isObject(old.spec) ? old.spec["volumeClaimTemplates"] : undefined;
+  const now = isObject(sandbox.spec) ? sandbox.spec.volumeClaimTemplates : undefined;
+  const before = isObject(old.spec) ? old.spec.volumeClaimTemplates : undefined;
   if (isDeepStrictEqual(now, before)) return [];
   return [
     {

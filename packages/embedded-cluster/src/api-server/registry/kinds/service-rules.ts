@@ -1,5 +1,5 @@
+import { isObject, listIn, stringIn } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { isObject, listIn, stringIn } from "../../json.ts";
 import type { KindRules } from "./kind-rules.ts";
 
 /** Only headless Services are served: nothing here could carry traffic to a cluster IP. */
@@ -21,7 +21,7 @@ export const serviceRules: KindRules = {
 function completed(service: KubeObject): unknown {
   if (!isObject(service.spec)) return service.spec;
   const ports = listIn(service.spec, "ports").map((port) =>
-    isObject(port) ? { protocol: "TCP", targetPort: port["port"], ...port } : port,
+    isObject(port) ? { protocol: "TCP", targetPort: port.port, ...port } : port,
   );
   const headless = stringIn(service.spec, "clusterIP") === "None" ? { clusterIPs: ["None"] } : {};
   return {

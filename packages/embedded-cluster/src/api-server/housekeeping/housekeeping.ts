@@ -1,0 +1,82 @@
+import type { Logger } from "pino";
+import { ApiStatusError } from "../../api-status-error.ts";
+import type { KubeObject } from "../../resource-api.ts";
+import { parse, type Registry } from "../registry/registry.ts";
+import { findType } from "../resource-types.ts";
+import type { Change } from "../store/object-store.ts";
+import { ClaimProtection } from "./claim-protection.ts";
+import { GarbageCollector } from "./garbage-collector.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+/** As in the real server: an event is kept for an hour. */
+const eventLifetimeMs = 3_600_000;
+const eventSweepMs = 300_000;
+
+export interface HousekeepingOptions {
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly now: () => Date;
+}
+
+/**
+ * Starts what a kube-controller-manager does for the objects served here: garbage collection, claim protection,
+ * emptying of deleted namespaces, expiry of events. Returns the way to stop.
+ */
+export function startHousekeeping({ registry, log, now }: HousekeepingOptions): () => void {
+  const queue = new WorkQueue((key, error) => {
+    // What changed or went meanwhile is looked at again for that very change.
+    const overtaken = error instanceof ApiStatusError && (error.code === 404 || error.code === 409);
+    if (!overtaken) log.error({ err: error, key }, "housekeeping failed");
+  });
+  const collector = new GarbageCollector(registry, (uid) => queue.add(`uid/${uid}`, () => collector.look(uid)));
+  const claims = new ClaimProtection(registry, (namespace, name) =>
+    queue.add(`claim/${namespace}/${name}`, () => claims.look(namespace, name)),
+  );
+  const noticed = (object: KubeObject, before: KubeObject | undefined, deleted: boolean): void => {
+    collector.noticed(object, before, deleted);
+    claims.noticed(object, deleted);
+    const namespace = namespaceToEmpty(registry, object, deleted);
+    if (namespace !== undefined) queue.add(`namespace/${namespace}`, () => emptyNamespace(registry, namespace));
+  };
+
+  const unsubscribe = registry.onChange((change: Change) => {
+    const before = change.prev === undefined ? undefined : parse(change.prev);
+    noticed(parse(change.body), before, change.type === "DELETED");
+  });
+  // What a killed process left half done.
+  for (const uid of registry.unsettledUids()) {
+    const found = registry.findByUid(uid);
+    if (found !== undefined) noticed(found.object, undefined, false);
+  }
+  const sweep = setInterval(() => expireEvents(registry, now()), eventSweepMs);
+
+  return () => {
+    clearInterval(sweep);
+    unsubscribe();
+    queue.stop();
+  };
+}
+
+/** The namespace that a change may have made ready to be emptied or removed. */
+function namespaceToEmpty(registry: Registry, object: KubeObject, deleted: boolean): string | undefined {
+  const { name, namespace, deletionTimestamp } = object.metadata;
+  if (object.kind === "Namespace") return deletionTimestamp !== undefined && !deleted ? name : undefined;
+  return deleted && namespace !== undefined && registry.isTerminating(namespace) ? namespace : undefined;
+}
+
+function emptyNamespace(registry: Registry, namespace: string): void {
+  if (!registry.isTerminating(namespace)) return;
+  for (const { target, object } of registry.objectsIn(namespace)) {
+    if (object.metadata.deletionTimestamp === undefined) registry.delete(target, { propagationPolicy: "Background" });
+  }
+  registry.finishNamespace(namespace);
+}
+
+function expireEvents(registry: Registry, now: Date): void {
+  const type = findType({ group: "", version: "v1", plural: "events" });
+  if (type === undefined) return;
+  for (const body of registry.list(type, undefined).bodies) {
+    const { name, namespace = "", creationTimestamp = "" } = parse(body).metadata;
+    if (now.getTime() - Date.parse(creationTimestamp) > eventLifetimeMs) registry.delete({ type, namespace, name });
+  }
+}

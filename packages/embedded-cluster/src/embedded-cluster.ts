@@ -1,0 +1,76 @@
+import type { Logger } from "pino";
+import { startApiServer } from "./api-server/api-server.ts";
+import type { Intercept } from "./api-server/http/intercept.ts";
+import { type AgentProgram, startLocalNode } from "./local-node/index.ts";
+import { startSandboxController } from "./sandbox-controller/sandbox-controller.ts";
+import { seed } from "./seed.ts";
+
+export interface EmbeddedClusterOptions {
+  /** Holds objects, disks and the kubeconfig. Made 0700 if absent; locked while the cluster runs. */
+  readonly dataDir: string;
+  /** 0 or absent takes the port of the last run if it is free, else any. */
+  readonly port?: number;
+  /** What runs in a pod that names the agent's image. */
+  readonly agent: AgentProgram;
+  readonly log: Logger;
+  /** A test knob; see Intercept. */
+  readonly intercept?: Intercept;
+}
+
+/** A small Kubernetes in this process: API server, sandbox controller and one node. */
+export interface EmbeddedCluster {
+  readonly url: string;
+  readonly kubeconfigPath: string;
+  readonly namespace: "default";
+  /** What it does less strictly than a real cluster: one sentence each, for people. */
+  readonly relaxations: readonly string[];
+  /** Stops every pod and keeps objects and disks. */
+  stop(): Promise<void>;
+}
+
+const oneUser = "The API server knows one user with one token, who may do everything; roles are not served.";
+
+/**
+ * Starts the cluster over a data directory. Throws DataDirInUseError when another process holds it; then, as after any
+ * failure, nothing is left running.
+ */
+export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Promise<EmbeddedCluster> {
+  const { dataDir, agent, log } = options;
+  const stops: (() => Promise<void>)[] = [];
+  // In reverse: the API outlives those who write to it.
+  const stopAll = async (): Promise<void> => {
+    for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
+  };
+  try {
+    const server = await startApiServer({
+      dataDir,
+      port: options.port ?? 0,
+      log: log.child({ part: "api-server" }),
+      ...(options.intercept === undefined ? {} : { intercept: options.intercept }),
+    });
+    stops.push(() => server.stop());
+    await seed(server.api, agent.image);
+    const controller = await startSandboxController({
+      api: server.api,
+      log: log.child({ part: "sandbox-controller" }),
+    });
+    stops.push(() => controller.stop());
+    const node = await startLocalNode({ api: server.api, dataDir, agent, log: log.child({ part: "local-node" }) });
+    stops.push(() => node.stop());
+
+    let stopping: Promise<void> | undefined;
+    return {
+      url: server.url,
+      kubeconfigPath: server.kubeconfigPath,
+      namespace: "default",
+      relaxations: [...node.relaxations, oneUser],
+      stop: () => {
+        stopping ??= stopAll();
+        return stopping;
+      },
+    };
+  } catch (error) {
+    await stopAll();
+    throw error;
+  }
+}
