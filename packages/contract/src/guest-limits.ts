@@ -37,3 +37,5 @@ export const leftoversNamedMax = 64;
 
 /** How long the agent may take from SIGTERM to exit. */
 export const agentStopWatchdogMs = 15_000;
+/** How long the service asks a guest again to confirm a cancellation. */
+export const cancelAskAgainMs = 8_000;

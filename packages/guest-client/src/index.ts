@@ -1,1 +1,1 @@
-export {};
+export { guestDialler, LinkedGuest } from "./linked-guest.ts";

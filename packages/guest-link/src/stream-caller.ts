@@ -62,7 +62,7 @@ export class CallerStream implements SocketListener {
 
   /** Ends the stream on purpose. The guest learns whether its client wished it; nothing more is delivered. */
   end(wish: { readonly clientClosed: boolean }): void {
-    if (this.#listener === undefined && this.isClosed) return;
+    if (this.isClosed) return;
     this.#listener = silent;
     this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { clientClosed: wish.clientClosed })));
     this.#socket.finish();

@@ -1,0 +1,201 @@
+import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import { backoffMs, type Clock, Deadline, pause } from "@holdfast/async";
+import { guestDialTimeoutMs, reattachWindowMs } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+import {
+  AnsweredError,
+  type CallerStream,
+  type LinkClient,
+  LinkLost,
+  LinkProtocolError,
+  NothingSent,
+} from "@holdfast/guest-link";
+import { type ExecutionEvent, type ExecutionWish, GuestLost } from "@holdfast/workspace";
+import { cancelUnheard } from "./cancel.ts";
+import { EventQueue } from "./event-queue.ts";
+import { ExecutionEvents } from "./execution-events.ts";
+import { guestErrorOf } from "./guest-errors.ts";
+import { startOf } from "./start-request.ts";
+
+const reattachBackoff = { firstMs: 50, maxMs: 2_000 };
+/** A dial has its own deadline, and says more than this one, which only makes sure. */
+const openTimeoutMs = 2 * guestDialTimeoutMs;
+
+/** A link that lasted this long had recovered. */
+const steadyMs = 1_000;
+
+/** One stream to the command. */
+interface Attachment {
+  readonly stream: CallerStream;
+  readonly queue: EventQueue;
+}
+
+/** One command, followed across lost connections to the same guest. */
+export class Execute {
+  readonly #link: LinkClient;
+  readonly #clock: Clock;
+  readonly #wish: ExecutionWish;
+  readonly #signal: AbortSignal;
+  #attachment: Attachment | undefined;
+  /** The agent process that OPEN went to: on another one the same id would be another command. */
+  #bootId: string | undefined;
+  #started = false;
+  #left = false;
+  #attachedAtMs = 0;
+  /** Up to where events were handed on. */
+  #offset = 0;
+  #deliveredBytes = 0;
+  /** Since when the link is lost, and tries since then. Undefined once the guest has spoken again. */
+  #outage: { readonly sinceMs: number; readonly cause: LinkLost; attempts: number } | undefined;
+
+  constructor(link: LinkClient, clock: Clock, wish: ExecutionWish, signal: AbortSignal) {
+    this.#link = link;
+    this.#clock = clock;
+    this.#wish = wish;
+    this.#signal = signal;
+  }
+
+  /** Starts or joins it and yields its events from the first byte. See `Guest.execute`. */
+  async *events(): AsyncGenerator<ExecutionEvent, void, undefined> {
+    const signal = this.#signal;
+    signal.throwIfAborted();
+    // At once: the reader may be busy with an event, or never come back.
+    const onAbort = (): void => {
+      this.#attachment?.queue.end(asError(signal.reason));
+      this.#leave();
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    let exited = false;
+    try {
+      await this.#attach();
+      while (!exited) {
+        const event = await this.#next();
+        exited = event.t === "exited";
+        yield event;
+      }
+    } catch (error) {
+      throw signal.aborted ? signal.reason : guestErrorOf(error);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      if (!exited) this.#leave();
+    }
+  }
+
+  /** The next event that the caller has not had, however often the link is lost on the way. */
+  async #next(): Promise<ExecutionEvent> {
+    for (;;) {
+      try {
+        const attachment = this.#attachment ?? (await this.#attach());
+        const event = await attachment.queue.next();
+        if (event === undefined) throw new LinkLost("the stream ended early");
+        if (this.#isRepeated(event)) continue;
+        this.#outage = undefined;
+        return event;
+      } catch (error) {
+        this.#signal.throwIfAborted();
+        await this.#endure(error);
+      }
+    }
+  }
+
+  /** True for a Started that the caller has had already. Takes note of where the event leads. */
+  #isRepeated(event: ExecutionEvent): boolean {
+    if (event.t === "started") {
+      const repeated = this.#started;
+      this.#started = true;
+      this.#bootId = event.bootId;
+      return repeated;
+    }
+    if (event.t === "output") {
+      this.#offset = event.offset + event.data.length;
+      this.#deliveredBytes += event.data.length;
+    } else if (event.t === "gap") {
+      this.#offset = event.to;
+    }
+    return false;
+  }
+
+  /** Opens a stream to the command. Until it is known to have started, the start is repeated: one id never runs twice. */
+  async #attach(): Promise<Attachment> {
+    const wish = this.#wish;
+    const queue = new EventQueue();
+    const events = new ExecutionEvents(wish.executionId, this.#offset, queue);
+    const { maxOutputBytes } = wish;
+    const delivery = {
+      executionId: wish.executionId,
+      fromOffset: BigInt(this.#offset),
+      expectedBootId: this.#bootId ?? "",
+      ...(maxOutputBytes === undefined ? {} : { maxOutputBytes: BigInt(maxOutputBytes - this.#deliveredBytes) }),
+    };
+    const { startExecution, followExecution } = ExecutionService.method;
+    using within = new Deadline(this.#clock, openTimeoutMs, this.#signal);
+    const stream = this.#started
+      ? await this.#link.open(followExecution, { ...delivery, asClient: true }, events, { within })
+      : await this.#link.open(startExecution, { ...delivery, ...startOf(wish) }, events, { within });
+    this.#bootId ??= stream.bootId;
+    if (this.#signal.aborted) {
+      stream.end({ clientClosed: this.#wish.onDisconnect === "cancel" });
+      throw this.#signal.reason;
+    }
+    queue.feedFrom(stream);
+    this.#attachment = { stream, queue };
+    this.#attachedAtMs = this.#clock.monotonicMs();
+    return this.#attachment;
+  }
+
+  /** Waits before the next try to get back to the same guest, or throws because there is none: it has answered, or time is over. */
+  async #endure(error: unknown): Promise<void> {
+    this.#attachment = undefined;
+    if (error instanceof LinkLost && !(error.cause instanceof LinkProtocolError)) {
+      const nowMs = this.#clock.monotonicMs();
+      // A silent command gives no other sign that a link had recovered; one that breaks at once had not.
+      if (nowMs - this.#attachedAtMs > steadyMs) this.#outage = undefined;
+      this.#outage ??= { sinceMs: nowMs, cause: error, attempts: 0 };
+    }
+    const outage = this.#outage;
+    if (outage === undefined || (error instanceof LinkLost && error.cause instanceof LinkProtocolError)) throw error;
+    if (isAnotherGuest(error)) {
+      const id = this.#wish.executionId;
+      throw new GuestLost(`The guest that ran execution ${id} is gone; what became of it is not known.`, error);
+    }
+    const mayComeBack =
+      error instanceof LinkLost || (error instanceof NothingSent && error.why !== "protocol-mismatch");
+    if (!mayComeBack) throw error;
+    const leftMs = outage.sinceMs + reattachWindowMs - this.#clock.monotonicMs();
+    if (leftMs <= 0) throw this.#detached(outage.cause);
+    const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.attempts++, Math.random()));
+    await pause(this.#clock, waitMs, this.#signal);
+  }
+
+  #detached(cause: LinkLost): HoldfastError {
+    const { executionId } = this.#wish;
+    return new HoldfastError("EXECUTION_DETACHED", {
+      message:
+        `The guest could not be reached again for ${reattachWindowMs / 1000} s. Execution ${executionId} was not ended: ` +
+        `it may still run. Attach to it from offset ${this.#offset}.`,
+      metadata: { execution_id: executionId, next_offset: String(this.#offset), started: String(this.#started) },
+      cause,
+    });
+  }
+
+  /** The client goes before the command's end. What becomes of the command is as it wished; losing a link never decides it. */
+  #leave(): void {
+    if (this.#left) return;
+    this.#left = true;
+    const clientClosed = this.#wish.onDisconnect === "cancel";
+    if (this.#attachment !== undefined) this.#attachment.stream.end({ clientClosed });
+    else if (clientClosed && this.#bootId !== undefined) {
+      void cancelUnheard(this.#link, this.#clock, this.#wish.executionId, this.#bootId);
+    }
+  }
+}
+
+/** Another agent process, or another pod at the address: neither knows the command. */
+function isAnotherGuest(error: unknown): boolean {
+  if (error instanceof NothingSent) return error.why === "token-refused";
+  return error instanceof AnsweredError && error.reason === "GUEST_RESTARTED";
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}
