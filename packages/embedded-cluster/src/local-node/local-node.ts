@@ -54,13 +54,13 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
   const nodeUid = await ensureNodeObject(api, nodeName);
   const { hostIp } = addresses;
   await reportNode(api, { name: nodeName, isolation: kit.isolation, relaxations, hostIp, image: agent.image });
-  const volumes = new VolumeStore({ api, paths, isolation: kit.isolation, nodeUid, log });
+  const leaving = new AbortController();
+  const volumes = new VolumeStore({ api, paths, isolation: kit.isolation, nodeUid, log, signal: leaving.signal });
   const recorder = new EventRecorder(api, "kubelet", nodeName, log);
   const execProbes = new Slots(Math.max(2, availableParallelism()));
   const { record } = recorder;
   const running = new RunningPods({ api, nodeName, kit, addresses, volumes, record, execProbes, log }, paths);
 
-  const leaving = new AbortController();
   const following = [
     follow(api, claims, volumes, leaving.signal, log),
     follow(api, pods, running, leaving.signal, log),

@@ -33,6 +33,8 @@ export interface PodView {
   readonly restartCount: number;
   readonly started: boolean;
   readonly ready: boolean;
+  /** The container ran when the node stopped or died, and not since. */
+  readonly interrupted: boolean;
 }
 
 interface Condition {
@@ -171,6 +173,7 @@ function readView(status: ReturnType<typeof recordOf>): PodView {
     restartCount: numberOf(container.restartCount, 0) + (ranBefore && !terminal ? 1 : 0),
     started: false,
     ready: false,
+    interrupted: ranBefore && !terminal,
   };
 }
 

@@ -6,8 +6,8 @@ import type { AddressPool } from "./address-pool.ts";
 import { ContainerLog } from "./container-log.ts";
 import { type ContainerExit, ContainerProcess } from "./container-process.ts";
 import type { RecordEvent } from "./event-recorder.ts";
-import { sleep } from "./follow.ts";
-import { numberOf, recordOf, textOf } from "./json-shape.ts";
+import { sleep, untilAborted } from "./follow.ts";
+import { numberOf, recordOf, recordsOf, textOf } from "./json-shape.ts";
 import { type LaunchKit, type PodLaunch, podLaunchOf } from "./pod-launch.ts";
 import { type PodPlan, planPod } from "./pod-plan.ts";
 import { PodReport, type PodView, type Termination } from "./pod-report.ts";
@@ -41,6 +41,8 @@ type Leaving = "deleted" | "gone" | "nodeStop";
 const imageBackoffMs = 10_000;
 const deleteRetryMs = 1_000;
 const leftOverPatienceMs = 1_000;
+/** How long a stopping node waits for an API that does not take a pod's last words. */
+const writePatienceMs = 5_000;
 
 /** Runs one pod (one uid) from the first sight of it until nothing of it is left. */
 export class PodRunner {
@@ -95,7 +97,9 @@ export class PodRunner {
   /** Stops the container and keeps the object, for the next start of the node. Resolves when all has ended. */
   async halt(graceMs: number): Promise<void> {
     this.#leave("nodeStop", graceMs);
+    const patience = setTimeout(() => this.#unwritable.abort(), graceMs + writePatienceMs);
     await this.done;
+    clearTimeout(patience);
   }
 
   #leave(why: Leaving, graceMs: number): void {
@@ -112,7 +116,7 @@ export class PodRunner {
   }
 
   get #container(): string {
-    return textOf(recordOf(recordOf(this.#pod.spec).containers)[0]) ?? "agent";
+    return textOf(recordsOf(recordOf(this.#pod.spec).containers)[0]?.name) ?? "";
   }
 
   async #live(): Promise<void> {
@@ -127,7 +131,7 @@ export class PodRunner {
         this.#set({ state: { waiting: { reason: "CreateContainerError", message: messageOf(error) } } });
       }
     }
-    await this.#stopped();
+    await untilAborted(this.#stopping.signal);
     await this.#finish();
   }
 
@@ -144,8 +148,9 @@ export class PodRunner {
     const plan = planPod(this.#pod);
     const disks = await this.#schedule(plan);
     if (disks === undefined) return;
-    if (this.#report.view.lastTermination !== undefined && !this.#mayRestart(plan, 137)) {
-      this.#set({ phase: "Failed", state: { terminated: this.#report.view.lastTermination } });
+    const { interrupted, lastTermination } = this.#report.view;
+    if (interrupted && plan.restartPolicy === "Never" && lastTermination !== undefined) {
+      this.#set({ phase: "Failed", state: { terminated: lastTermination } });
       return;
     }
     if (plan.image !== this.#deps.kit.agent.image) return this.#refuseImage(plan);
@@ -164,18 +169,19 @@ export class PodRunner {
   async #schedule(plan: PodPlan): Promise<ReadonlyMap<string, string> | undefined> {
     const { volumes, api, nodeName } = this.#deps;
     const namespace = this.#pod.metadata.namespace ?? "";
+    const scheduled = textOf(recordOf(this.#pod.spec).nodeName) !== undefined;
     const disks = new Map<string, string>();
     for (const volume of plan.volumes) {
       if (volume.t !== "claim") continue;
-      if (!volumes.exists(namespace, volume.claim))
-        this.#set({ unscheduled: `persistentvolumeclaim "${volume.claim}" not found` });
-      const held = await volumes.hold(namespace, volume.claim, this.#stopping.signal);
+      const waiting = (why: string) => this.#set({ unscheduled: why });
+      const wanted = { namespace, name: volume.claim, scheduled };
+      const held = await volumes.hold(wanted, waiting, this.#stopping.signal);
       if (held === undefined) return undefined;
       this.#held.push(held);
       disks.set(volume.name, held.path);
     }
     if (this.#stopping.signal.aborted) return undefined;
-    if (textOf(recordOf(this.#pod.spec).nodeName) === undefined) {
+    if (!scheduled) {
       const body = { metadata: { uid: this.uid }, spec: { nodeName } };
       await api.patch(refOf(pods, this.#pod), "application/merge-patch+json", body);
       this.#deps.record(this.#pod, "Normal", "Scheduled", `Successfully assigned ${namespace} to ${nodeName}`);
@@ -356,10 +362,6 @@ export class PodRunner {
     this.#status.write(this.#report.update(change));
   }
 
-  #stopped(): Promise<void> {
-    return sleep(2 ** 31 - 1, this.#stopping.signal);
-  }
-
   /** Nothing runs any more. Cleans up and, for a deletion, lets the object go: last, so that gone means gone. */
   async #finish(): Promise<void> {
     const { kit, log, api } = this.#deps;
@@ -378,7 +380,7 @@ export class PodRunner {
       await rm(path, { recursive: true, force: true }).catch((error: unknown) =>
         log.error({ err: error, path }, "what a pod left behind could not be removed"),
       );
-    while (this.#leaving === "deleted") {
+    while (this.#leaving === "deleted" && !this.#unwritable.signal.aborted) {
       try {
         await api.delete(refOf(pods, this.#pod), { gracePeriodSeconds: 0, preconditions: { uid: this.uid } });
         return;

@@ -14,24 +14,43 @@ export interface InsidePod {
 const messageBytes = 512;
 
 /** Makes one attempt, ended by the plan's timeout or the signal. Never rejects. */
-export function attemptProbe(
+export async function attemptProbe(
   plan: ProbePlan,
   ip: string,
   inside: (command: readonly string[]) => InsidePod | undefined,
   signal: AbortSignal,
 ): Promise<ProbeResult> {
-  const within = AbortSignal.any([signal, AbortSignal.timeout(plan.timeoutMs)]);
+  // By hand, not AbortSignal.any: the pod's signal lives for months and would collect what each attempt derives from it.
+  const within = new AbortController();
+  const end = () => within.abort();
+  const timer = setTimeout(end, plan.timeoutMs);
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
+  try {
+    const result = await make(plan, ip, inside, within.signal);
+    const timedOut = !result.ok && within.signal.aborted;
+    return timedOut ? { ok: false, message: `no answer within ${plan.timeoutMs / 1000}s` } : result;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", end);
+  }
+}
+
+async function make(
+  plan: ProbePlan,
+  ip: string,
+  inside: (command: readonly string[]) => InsidePod | undefined,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
   switch (plan.action.t) {
     case "exec": {
       const call = inside(plan.action.command);
-      return call === undefined
-        ? Promise.resolve({ ok: false, message: "the container is not running" })
-        : runCommand(call, within);
+      return call === undefined ? { ok: false, message: "the container is not running" } : runCommand(call, signal);
     }
     case "tcp":
-      return openConnection(ip, plan.action.port, within);
+      return openConnection(ip, plan.action.port, signal);
     case "http":
-      return askHttp(ip, plan.action, within);
+      return askHttp(ip, plan.action, signal);
   }
 }
 
@@ -49,7 +68,7 @@ function runCommand(call: InsidePod, signal: AbortSignal): Promise<ProbeResult> 
       stream.on("data", (chunk: Buffer) => {
         if (said.length < messageBytes) said += chunk.toString("utf8").slice(0, messageBytes - said.length);
       });
-    child.once("error", (error) => resolve({ ok: false, message: signal.aborted ? "timed out" : error.message }));
+    child.once("error", (error) => resolve({ ok: false, message: error.message }));
     child.once("exit", (code) => {
       child.stdout.destroy();
       child.stderr.destroy();

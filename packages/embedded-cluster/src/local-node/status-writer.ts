@@ -26,9 +26,7 @@ export class StatusWriter {
   /** Has this status written in place of any that waits. */
   write(status: object): void {
     this.#wanted = status;
-    this.#writing ??= this.#run().finally(() => {
-      this.#writing = undefined;
-    });
+    this.#writing ??= this.#run();
   }
 
   /** Resolves when the last status is stored or given up. */
@@ -37,6 +35,7 @@ export class StatusWriter {
   }
 
   async #run(): Promise<void> {
+    await Promise.resolve(); // so that #writing is set before it is cleared
     while (this.#wanted !== undefined && !this.#signal.aborted) {
       const status = this.#wanted;
       this.#wanted = undefined;
@@ -51,5 +50,6 @@ export class StatusWriter {
         await sleep(retryMs, this.#signal);
       }
     }
+    this.#writing = undefined; // in the same step as the last look: a write() after it starts anew
   }
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { isApiStatus } from "../api-status-error.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
-import type { Follower } from "./follow.ts";
+import { type Follower, sleep } from "./follow.ts";
 import { type Isolation, ownerOutside } from "./isolation.ts";
 import { recordOf, textOf, textsOf } from "./json-shape.ts";
 import type { NodePaths } from "./node-paths.ts";
@@ -30,7 +30,11 @@ interface Options {
   readonly isolation: Isolation;
   readonly nodeUid: string;
   readonly log: Logger;
+  /** Ends what waits to be tried again. */
+  readonly signal: AbortSignal;
 }
+
+const bindRetryMs = 1_000;
 
 /**
  * Disks of persistent volume claims: a folder each, made when a claim appears, removed when its claim is known to be
@@ -42,6 +46,8 @@ export class VolumeStore implements Follower {
   readonly #claims = new Map<string, KubeObject>();
   /** Uids whose disk is there and whose claim says Bound. */
   readonly #bound = new Set<string>();
+  /** Uids whose claim said Bound and whose disk is not there. */
+  readonly #lost = new Set<string>();
   readonly #holds = new Map<string, number>();
   /** Deleted claims whose disk a pod still uses. */
   readonly #doomed = new Set<string>();
@@ -54,19 +60,35 @@ export class VolumeStore implements Follower {
     this.#options = options;
   }
 
-  /** Waits until the claim is bound, and holds its disk. Undefined when the signal aborts first. */
-  async hold(namespace: string, name: string, signal: AbortSignal): Promise<HeldVolume | undefined> {
+  /**
+   * Waits until the claim is bound, and holds its disk. Undefined when the signal aborts first. A pod that is not
+   * scheduled yet does not get a claim that is being deleted.
+   */
+  async hold(
+    { namespace, name, scheduled }: { namespace: string; name: string; scheduled: boolean },
+    onWait: (why: string) => void,
+    signal: AbortSignal,
+  ): Promise<HeldVolume | undefined> {
+    let said: string | undefined;
     while (!signal.aborted) {
-      const uid = this.#claims.get(`${namespace}/${name}`)?.metadata.uid;
-      if (uid !== undefined && this.#bound.has(uid)) return this.#holdDisk(uid);
+      const claim = this.#claims.get(`${namespace}/${name}`);
+      const uid = claim?.metadata.uid;
+      const mayUse = scheduled || claim?.metadata.deletionTimestamp === undefined;
+      if (uid !== undefined && this.#bound.has(uid) && mayUse) return this.#holdDisk(uid);
+      const why = this.#whyNot(name, claim);
+      if (why !== said) onWait(why);
+      said = why;
       await firstOf(this.#changed.promise, signal);
     }
     return undefined;
   }
 
-  /** Tells whether a claim of that name exists, bound or not. */
-  exists(namespace: string, name: string): boolean {
-    return this.#claims.has(`${namespace}/${name}`);
+  #whyNot(name: string, claim: KubeObject | undefined): string {
+    if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
+    if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
+    return this.#lost.has(claim.metadata.uid ?? "")
+      ? `persistentvolumeclaim "${name}" bound to non-existent persistentvolume: its disk is missing`
+      : `persistentvolumeclaim "${name}" is not bound yet`;
   }
 
   async onList(items: readonly KubeObject[], resourceVersion: string): Promise<void> {
@@ -89,8 +111,7 @@ export class VolumeStore implements Follower {
     this.#claims.set(keyOf(claim), claim);
     if (this.#bound.has(uid)) return;
     this.#queue(uid, async () => {
-      if (this.#bound.has(uid) || this.#claims.get(keyOf(claim))?.metadata.uid !== uid) return;
-      if (await this.#bind(claim, uid)) this.#bound.add(uid);
+      await this.#bindStubbornly(claim, uid);
       this.#announce();
     });
     this.#announce();
@@ -101,6 +122,7 @@ export class VolumeStore implements Follower {
     if (this.#claims.get(keyOf(claim))?.metadata.uid === uid) this.#claims.delete(keyOf(claim));
     if (!/^[\w-]+$/.test(uid)) return;
     this.#bound.delete(uid);
+    this.#lost.delete(uid);
     if (this.#holds.has(uid)) this.#doomed.add(uid);
     else this.#queue(uid, () => this.#remove(uid));
   }
@@ -108,6 +130,22 @@ export class VolumeStore implements Follower {
   /** Resolves when no disk is being made or removed. */
   async idle(): Promise<void> {
     while (this.#work.size > 0) await Promise.all(this.#work.values());
+  }
+
+  /** Tries until the claim is bound, known to be lost, or gone. */
+  async #bindStubbornly(claim: KubeObject, uid: string): Promise<void> {
+    const { log, signal } = this.#options;
+    while (!signal.aborted) {
+      if (this.#bound.has(uid) || this.#lost.has(uid)) return;
+      if (this.#claims.get(keyOf(claim))?.metadata.uid !== uid) return;
+      try {
+        const into = (await this.#bind(claim, uid)) ? this.#bound : this.#lost;
+        into.add(uid);
+      } catch (error) {
+        log.error({ err: error, claim: keyOf(claim) }, "a claim got no disk; trying again");
+        await sleep(bindRetryMs, signal);
+      }
+    }
   }
 
   /** Makes the disk and says so on the claim. False when the disk is lost: an empty one is never put in its place. */

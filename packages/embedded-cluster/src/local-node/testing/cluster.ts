@@ -10,7 +10,7 @@ import { type LocalNode, startLocalNode } from "../local-node.ts";
 import type { AgentProgram } from "../pod-root.ts";
 import { claims, pods, refOf } from "../resources.ts";
 
-export const quiet: Logger = pino({ level: process.env["TEST_LOG"] ?? "silent" });
+export const quiet: Logger = pino({ level: process.env.TEST_LOG ?? "silent" });
 
 /** The stand-in agent under the one image name. */
 export const standIn: AgentProgram = {
@@ -64,7 +64,7 @@ export async function ensureNamespace(api: ResourceApi): Promise<void> {
 
 /** A pod of the stand-in agent; `container` and `spec` are laid over it. */
 export function agentPod(name: string, container: object = {}, spec: object = {}, metadata: object = {}): KubeObject {
-  const given = recordsOf(recordOf(container)["env"]);
+  const given = recordsOf(recordOf(container).env);
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -152,25 +152,25 @@ export function deletePod(cluster: { api: ResourceApi }, pod: KubeObject, wish: 
 }
 
 export function isReady(pod: KubeObject | undefined): boolean {
-  return recordsOf(recordOf(pod?.status)["conditions"]).some((c) => c["type"] === "Ready" && c["status"] === "True");
+  return recordsOf(recordOf(pod?.status).conditions).some((c) => c.type === "Ready" && c.status === "True");
 }
 
 export function containerOf(pod: KubeObject | undefined) {
-  const status = recordOf(recordsOf(recordOf(pod?.status)["containerStatuses"])[0]);
-  const state = recordOf(status["state"]);
-  const waiting = recordOf(state["waiting"]);
+  const status = recordOf(recordsOf(recordOf(pod?.status).containerStatuses)[0]);
+  const state = recordOf(status.state);
+  const waiting = recordOf(state.waiting);
   return {
-    restartCount: status["restartCount"],
-    running: isRecord(state["running"]),
-    waitingFor: textOf(waiting["reason"]),
-    waitingMessage: textOf(waiting["message"]),
-    terminated: recordOf(state["terminated"]),
-    lastTerminated: recordOf(recordOf(status["lastState"])["terminated"]),
+    restartCount: status.restartCount,
+    running: isRecord(state.running),
+    waitingFor: textOf(waiting.reason),
+    waitingMessage: textOf(waiting.message),
+    terminated: recordOf(state.terminated),
+    lastTerminated: recordOf(recordOf(status.lastState).terminated),
   };
 }
 
 export function ipOf(pod: KubeObject): string {
-  return textOf(recordOf(pod.status)["podIP"]) ?? "";
+  return textOf(recordOf(pod.status).podIP) ?? "";
 }
 
 /** Runs JavaScript inside the pod's agent process; `fs` and `sh(line)` are at hand. */

@@ -24,4 +24,7 @@ const server = createServer(async (request, response) => {
     response.end(String(error));
   }
 });
-server.listen(1024, process.env.HOLDFAST_AGENT_HOST, () => console.log("listening"));
+server.listen(1024, process.env.HOLDFAST_AGENT_HOST, () => {
+  fs.writeFileSync("/tmp/listening", "");
+  console.log("listening");
+});

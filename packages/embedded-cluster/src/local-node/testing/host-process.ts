@@ -1,0 +1,48 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { HostCommands } from "./host.ts";
+
+/** A node in a process of its own (host.ts). */
+export class HostProcess {
+  readonly #child: ChildProcess;
+  #serial = 0;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+  }
+
+  /** Starts one over the directory, under `launcher` if given, and waits until its node runs. */
+  static async start(dataDir: string, launcher: readonly string[] = []): Promise<HostProcess> {
+    const [file = "", ...args] = [...launcher, process.execPath, join(import.meta.dirname, "host.ts"), dataDir];
+    const child = spawn(file, args, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    const [first] = await Promise.race([
+      once(child, "message"),
+      once(child, "exit").then(([code]) => [`the host exited with ${code}`]),
+    ]);
+    if (first !== "ready") throw new Error(String(first));
+    return new HostProcess(child);
+  }
+
+  async call<C extends keyof HostCommands>(
+    command: C,
+    ...[argument]: Parameters<HostCommands[C]>
+  ): Promise<Awaited<ReturnType<HostCommands[C]>>> {
+    const id = ++this.#serial;
+    this.#child.send([id, command, argument]);
+    for (;;) {
+      const [reply] = await once(this.#child, "message");
+      if (!Array.isArray(reply) || reply[0] !== id) continue;
+      if (reply[2] !== undefined) throw new Error(reply[2]);
+      return reply[1];
+    }
+  }
+
+  /** SIGKILL, and waits for the process's end. */
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exit = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await exit;
+  }
+}
