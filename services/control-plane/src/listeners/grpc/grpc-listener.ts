@@ -67,8 +67,12 @@ export class GrpcListener {
         this.#server.forceShutdown();
         resolve();
       };
-      if (signal.aborted) return force();
+      if (signal.aborted) {
+        force();
+        return;
+      }
       signal.addEventListener("abort", force, { once: true });
+      this.#health.endWatches();
       this.#server.tryShutdown(() => {
         signal.removeEventListener("abort", force);
         resolve();

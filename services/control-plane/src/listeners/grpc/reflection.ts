@@ -2,30 +2,50 @@ import { type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type * as grpc from "@grpc/grpc-js";
 import { ReflectionService } from "@grpc/reflection";
+import { service as healthDefinition } from "grpc-health-check";
+import { withAbsoluteTypeNames } from "./absolute-type-names.ts";
 
-/** Server reflection, v1 and v1alpha, from the descriptors of the services: every file they import included. */
+type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
+
+/** Server reflection, v1 and v1alpha: of the services, of health and of reflection itself, with every file that they import. */
 export function addReflection(server: grpc.Server, services: readonly DescService[]): void {
-  const files = new Map<string, DescFile>();
-  for (const service of services) collect(service.file, files);
-  const fileDescriptorProtos = [...files.values()].map((file) => {
-    const bytes = toBinary(FileDescriptorProtoSchema, file.proto);
-    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  });
+  const files = [...filesOf(services), ...filesOfDefinition(healthDefinition), ...filesOfReflection()];
   // The package needs one entry that carries the files; what the entry itself describes is not looked at.
-  const carrier = { format: "Protocol Buffer 3 DescriptorProto", type: {}, fileDescriptorProtos };
-  const reflection = new ReflectionService({ holdfast: carrier } as unknown as PackageDefinition);
-  reflection.addToServer({
+  const carrier = { format: "Protocol Buffer 3 DescriptorProto", type: {}, fileDescriptorProtos: files };
+  new ReflectionService({ carrier } as unknown as PackageDefinition).addToServer({
     addService: (definition, implementation) => server.addService(definition, withBackpressure(implementation)),
   });
 }
 
-function collect(file: DescFile, into: Map<string, DescFile>): void {
-  if (into.has(file.name)) return;
-  into.set(file.name, file);
-  for (const dependency of file.dependencies) collect(dependency, into);
+function filesOf(services: readonly DescService[]): Buffer[] {
+  const found = new Map<string, DescFile>();
+  const collect = (file: DescFile): void => {
+    if (found.has(file.name)) return;
+    found.set(file.name, file);
+    for (const dependency of file.dependencies) collect(dependency);
+  };
+  for (const service of services) collect(service.file);
+  return [...found.values()].map(({ proto }) => {
+    const bytes = toBinary(FileDescriptorProtoSchema, proto);
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  });
 }
 
-type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
+/** proto-loader hangs the files of a definition onto the types of its methods. */
+function filesOfDefinition(definition: object): Buffer[] {
+  const methods = Object.values(definition) as { requestType?: { fileDescriptorProtos?: Buffer[] } }[];
+  return methods.flatMap(({ requestType }) => (requestType?.fileDescriptorProtos ?? []).map(withAbsoluteTypeNames));
+}
+
+/** Reflection shows its own definitions only when it is mounted: it is mounted on nothing, once. */
+function filesOfReflection(): Buffer[] {
+  const files: Buffer[] = [];
+  new ReflectionService({}).addToServer({
+    addService: (definition) => void files.push(...filesOfDefinition(definition)),
+  });
+  return files;
+}
+
 type Bidi = grpc.ServerDuplexStream<unknown, unknown>;
 
 /** The library answers as fast as it is asked, whether or not the client reads: asked only when there is room, its memory is bounded. */
