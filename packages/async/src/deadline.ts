@@ -18,23 +18,29 @@ export class Deadline implements Disposable {
   readonly signal: AbortSignal;
   readonly budgetMs: number;
   readonly #clock: Clock;
-  readonly #endsAtMs: number;
+  readonly #controller = new AbortController();
+  #endsAtMs: number;
+  #cancelTimer: () => void;
   readonly #release: () => void;
 
   constructor(clock: Clock, budgetMs: number, caller?: AbortSignal) {
     this.#clock = clock;
     this.budgetMs = budgetMs;
     this.#endsAtMs = clock.monotonicMs() + budgetMs;
-    const controller = new AbortController();
-    this.signal = controller.signal;
-    const cancelTimer = clock.schedule(budgetMs, () => controller.abort(new DeadlineExceeded(budgetMs)));
-    const onCallerAbort = (): void => controller.abort(caller?.reason);
+    this.signal = this.#controller.signal;
+    this.#cancelTimer = this.#arm(budgetMs);
+    const onCallerAbort = (): void => this.#controller.abort(caller?.reason);
     if (caller?.aborted) onCallerAbort();
     else caller?.addEventListener("abort", onCallerAbort, { once: true });
-    this.#release = () => {
-      cancelTimer();
-      caller?.removeEventListener("abort", onCallerAbort);
-    };
+    this.#release = () => caller?.removeEventListener("abort", onCallerAbort);
+  }
+
+  /** Lets it run for at least this long from now. No effect once it is over, nor on deadlines that were made within it before. */
+  prolong(budgetMs: number): void {
+    if (this.signal.aborted || this.remainingMs() >= budgetMs) return;
+    this.#endsAtMs = this.#clock.monotonicMs() + budgetMs;
+    this.#cancelTimer();
+    this.#cancelTimer = this.#arm(budgetMs);
   }
 
   /** What is left, never negative. */
@@ -58,7 +64,12 @@ export class Deadline implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#cancelTimer();
     this.#release();
+  }
+
+  #arm(budgetMs: number): () => void {
+    return this.#clock.schedule(budgetMs, () => this.#controller.abort(new DeadlineExceeded(budgetMs)));
   }
 }
 

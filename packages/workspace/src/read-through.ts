@@ -1,9 +1,55 @@
-import type { WorkspaceId } from "@holdfast/contract";
+import { Deadline } from "@holdfast/async";
+import { clusterRequestTimeoutMs, sandboxNameOf, type WorkspaceId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
+import { bindableOf, endedByItself, endedWords } from "./binding/bindable.ts";
 import type { WorkspaceDeps } from "./deps.ts";
-import type { WorkspaceView } from "./view.ts";
+import type { PodReading, SandboxReading } from "./ports/cluster.ts";
+import { isStopped } from "./verbs/read-standing.ts";
+import { podFactsOf, type WireState, type WorkspaceView } from "./view.ts";
 
-/** Reads a workspace that is not open here: no handle, no guest. Throws WORKSPACE_NOT_FOUND. */
-export function readThrough(_deps: WorkspaceDeps, _id: WorkspaceId, _caller: AbortSignal): Promise<WorkspaceView> {
-  return Promise.reject(new HoldfastError("INTERNAL_ERROR", { message: "not built yet" }));
+const nothingLeft: ReadonlySet<never> = new Set();
+
+/** Reads a workspace that is not open here: no handle is made, no guest is dialled. Throws WORKSPACE_NOT_FOUND. */
+export async function readThrough(deps: WorkspaceDeps, id: WorkspaceId, caller: AbortSignal): Promise<WorkspaceView> {
+  using within = new Deadline(deps.clock, 2 * clusterRequestTimeoutMs, caller);
+  const name = sandboxNameOf(id);
+  const sandbox = await deps.cluster.readSandbox(name, within);
+  if (!sandbox) {
+    throw new HoldfastError("WORKSPACE_NOT_FOUND", {
+      message: `Workspace ${id} does not exist. Open it to create it.`,
+      metadata: { workspace_id: id, sandbox: name },
+    });
+  }
+  const pods = await deps.cluster.readPods(sandbox, within);
+  const claimUids = await deps.cluster.readClaimUids(sandbox, within);
+  const pod = bindableOf(pods, nothingLeft);
+  const { state, waitingFor } = standingOf(sandbox, pods);
+  const runs = state === "running" ? pod : undefined;
+  return {
+    id,
+    state,
+    transition: { cause: "read", waitingFor },
+    identity: { sandboxUid: sandbox.uid, claimUids, podUid: runs?.uid },
+    template: sandbox.template,
+    templateRevision: sandbox.stamps.podTemplateHash,
+    root: sandbox.disk.usable ? sandbox.disk.root : undefined,
+    pod: runs && podFactsOf(runs),
+    liveExecutions: 0,
+  };
+}
+
+function standingOf(
+  sandbox: SandboxReading,
+  pods: readonly PodReading[],
+): { readonly state: WireState; readonly waitingFor?: string } {
+  if (sandbox.deleting) return { state: "deleting", waitingFor: "the object, its pod and its disk to be gone" };
+  if (sandbox.mode === "Suspended") {
+    if (isStopped(sandbox, pods)) return { state: "suspended" };
+    return { state: "suspending", waitingFor: "the pod to be gone" };
+  }
+  if (bindableOf(pods, nothingLeft)) return { state: "running" };
+  const ended = endedByItself(pods);
+  if (ended) return { state: "not_ready", waitingFor: endedWords(ended) };
+  const problem = pods.find((pod) => pod.problem !== undefined)?.problem;
+  return { state: "starting", waitingFor: problem ?? "a pod that is ready" };
 }

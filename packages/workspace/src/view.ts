@@ -1,5 +1,7 @@
 import type { BootId, PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
-import type { Mode } from "./ports/cluster.ts";
+import type { Mode, PodReading } from "./ports/cluster.ts";
+import type { Handle } from "./state/handle.ts";
+import type { StateName } from "./state/workspace-state.ts";
 import type { Origin } from "./wishes.ts";
 
 /** The states that callers see. */
@@ -56,4 +58,44 @@ export interface WorkspaceSummary {
   /** 0 when none is stored, undefined when it cannot be read as a number. */
   readonly holderEpoch: number | undefined;
   readonly sandboxUid: SandboxUid;
+}
+
+const wireStates: Readonly<Record<StateName, WireState>> = {
+  opening: "starting",
+  resuming: "starting",
+  active: "running",
+  unbound: "not_ready",
+  closing: "suspending",
+  suspending: "suspending",
+  suspended: "suspended",
+  deleting: "deleting",
+  gone: "deleting",
+};
+
+/** The handle's workspace as callers see it. */
+export function viewOf(ws: Handle): WorkspaceView {
+  const { state, known, transition } = ws;
+  const bound = state.t === "active" || state.t === "closing" ? state.bound : undefined;
+  const why = state.t === "unbound" ? state.why : undefined;
+  return {
+    id: ws.id,
+    state: wireStates[state.t],
+    transition: { cause: transition.cause, at: transition.at, waitingFor: ws.waitingFor ?? why },
+    origin: ws.origin,
+    identity: {
+      sandboxUid: known?.sandboxUid,
+      claimUids: ws.claimUids,
+      podUid: bound?.pod.uid,
+      bootId: bound?.bootId,
+    },
+    template: known?.template,
+    templateRevision: known?.revision,
+    root: known?.root,
+    pod: bound && podFactsOf(bound.pod),
+    liveExecutions: bound === undefined ? 0 : ws.leases.of(bound.guest),
+  };
+}
+
+export function podFactsOf({ name, image, node, restartCount, lastTermination }: PodReading): PodFacts {
+  return { name, image, node, restartCount, lastTermination };
 }

@@ -1,68 +1,218 @@
 import type { Deadline } from "@holdfast/async";
 import type { WorkspaceId } from "@holdfast/contract";
-import { HoldfastError } from "@holdfast/errors";
+import { bindablePodWaitMs } from "@holdfast/contract";
+import { HoldfastError, hasReason } from "@holdfast/errors";
+import { execute } from "./calls/execute.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
+import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
+import { Handle } from "./state/handle.ts";
+import { boundGuestOf } from "./state/transitions.ts";
 import type { WorkspaceState } from "./state/workspace-state.ts";
-import type { WorkspaceView } from "./view.ts";
-import type { DestroyWish, FlushReport, OpenWish, ResumeWish, SuspendWish } from "./wishes.ts";
+import { StopFlight } from "./stop-flights.ts";
+import { TransitionQueue } from "./transition-queue.ts";
+import { adopt } from "./verbs/adopt.ts";
+import { deleteWithDisk } from "./verbs/destroy.ts";
+import { skipped } from "./verbs/flush.ts";
+import { open } from "./verbs/open.ts";
+import { resume } from "./verbs/resume.ts";
+import { suspend } from "./verbs/suspend.ts";
+import { viewOf, type WorkspaceView } from "./view.ts";
+import type { DestroyWish, FlushReport, OpenWish, Origin, ResumeWish, SuspendWish } from "./wishes.ts";
 
-/** This service's record of one open workspace. Once its state is `gone` it is of no further use: drop it. */
+/**
+ * This service's record of one open workspace: the state, and the verbs that move it, one at a time. It holds no truth that the cluster
+ * does not. Once its state is `gone` it is of no further use: drop it, and make a new one for the next call.
+ */
 export class Workspace {
   readonly id: WorkspaceId;
-  readonly #deps: WorkspaceDeps;
+  readonly #ws: Handle;
+  readonly #transitions: TransitionQueue;
+  readonly #suspends: StopFlight<FlushReport>;
+  readonly #deletes: StopFlight<void>;
 
   constructor(id: WorkspaceId, deps: WorkspaceDeps) {
     this.id = id;
-    this.#deps = deps;
+    this.#ws = new Handle(id, deps);
+    this.#transitions = new TransitionQueue(this.#ws);
+    this.#suspends = new StopFlight(deps);
+    this.#deletes = new StopFlight(deps);
   }
 
   get state(): WorkspaceState {
-    return { t: "opening" };
+    return this.#ws.state;
   }
 
-  /** A write of ours has no known ending yet: the handle must be kept, whatever a read shows. */
+  /** A write of ours has no known ending yet: the handle must be kept, whatever a read shows (L1). */
   get hasUnresolvedWrite(): boolean {
-    return false;
+    return this.#ws.unresolved.any;
   }
 
-  open(_wish: OpenWish, _caller: AbortSignal): Promise<WorkspaceView> {
-    return Promise.reject(this.#notBuilt());
+  /** Creates the workspace, or adopts the one that stands; resolves once its guest is bound. A failed one leaves the handle `gone`. */
+  async open(wish: OpenWish, caller: AbortSignal): Promise<WorkspaceView> {
+    return await this.#start("OpenWorkspace", wish.readyTimeoutMs, caller, (within) => open(this.#ws, wish, within));
   }
 
-  adopt(_caller: AbortSignal): Promise<void> {
-    return Promise.reject(this.#notBuilt());
+  /** Takes on a workspace that runs, for a data-plane call. Never creates, wakes or stamps. Waits at most 10 s for a pod. */
+  async adopt(caller: AbortSignal): Promise<void> {
+    await this.#start("adopt", bindablePodWaitMs, caller, async (within) => {
+      if (this.#ws.state.t === "opening") await adopt(this.#ws, within);
+      return "adopted_running";
+    });
   }
 
-  suspend(_wish: SuspendWish, _caller: AbortSignal): Promise<{ view: WorkspaceView; flush: FlushReport }> {
-    return Promise.reject(this.#notBuilt());
+  /** Brings a pod to the disk and binds it. A failed one leaves the state that a re-read shows. */
+  async resume(wish: ResumeWish, caller: AbortSignal): Promise<WorkspaceView> {
+    return await this.#start("ResumeWorkspace", wish.readyTimeoutMs, caller, (within) =>
+      resume(this.#ws, wish, within),
+    );
   }
 
-  resume(_wish: ResumeWish, _caller: AbortSignal): Promise<WorkspaceView> {
-    return Promise.reject(this.#notBuilt());
+  /** Stops the pod and keeps the disk; resolves once the pod has been seen gone. */
+  async suspend(wish: SuspendWish, caller: AbortSignal): Promise<{ view: WorkspaceView; flush: FlushReport }> {
+    const flush = await this.#told("SuspendWorkspace", () => this.#suspend(wish, caller));
+    return { view: this.view(), flush };
   }
 
-  destroy(_wish: DestroyWish, _caller: AbortSignal): Promise<{ view: WorkspaceView | undefined; flush: FlushReport }> {
-    return Promise.reject(this.#notBuilt());
+  /** Without `deleteDisk` a suspend; with it the object and its disk are deleted. One that is gone already is a success. */
+  async destroy(
+    wish: DestroyWish,
+    caller: AbortSignal,
+  ): Promise<{ view: WorkspaceView | undefined; flush: FlushReport }> {
+    return await this.#told("DestroyWorkspace", async () => {
+      if (wish.deleteDisk) {
+        await this.#delete(wish, caller);
+        return { view: undefined, flush: skipped("The disk was deleted.") };
+      }
+      try {
+        return { flush: await this.#suspend(wish, caller), view: this.view() };
+      } catch (error) {
+        if (!hasReason(error, "WORKSPACE_NOT_FOUND")) throw error;
+        return { view: undefined, flush: skipped("The workspace does not exist.") };
+      }
+    });
   }
 
-  execute(_wish: ExecutionWish, _signal: AbortSignal): AsyncIterable<ExecutionEvent> {
-    throw this.#notBuilt();
+  /** Runs a command. Admission, the one rebind and the one re-read are inside. */
+  async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
+    try {
+      yield* execute(this.#ws, wish, signal);
+    } catch (error) {
+      throw this.#named("Execute", error);
+    }
   }
 
-  health(_within: Deadline): Promise<GuestHealth | undefined> {
-    return Promise.reject(this.#notBuilt());
+  /** What the bound guest says of itself; undefined when none is bound or it does not answer. Never rebinds. */
+  async health(within: Deadline): Promise<GuestHealth | undefined> {
+    const { state } = this.#ws;
+    if (state.t !== "active") return undefined;
+    try {
+      const health = await state.bound.guest.health(within);
+      this.#ws.noteBootId(state.bound, health.bootId);
+      return health;
+    } catch (error) {
+      this.#ws.deps.log.info({ workspaceId: this.id, error }, "the guest did not tell its health");
+      return undefined;
+    }
   }
 
   view(): WorkspaceView {
-    throw this.#notBuilt();
+    return viewOf(this.#ws);
   }
 
+  /** Lets the handle go: touches neither pod nor disk, and ends nobody's stream. */
   close(): void {
-    this.#deps.log.info({ workspaceId: this.id }, "closed");
+    const bound = boundGuestOf(this.#ws.state);
+    if (bound) this.#ws.leases.retire(bound.guest);
   }
 
-  #notBuilt(): HoldfastError {
-    return new HoldfastError("INTERNAL_ERROR", { message: "not built yet" });
+  async #start(
+    operation: string,
+    budgetMs: number,
+    caller: AbortSignal,
+    start: (within: Deadline) => Promise<Origin>,
+  ): Promise<WorkspaceView> {
+    return await this.#told(operation, async () => {
+      const late = (): HoldfastError =>
+        workspaceNotReady(this.#ws, `another transition of it took longer than the ${budgetMs} ms that this call had`);
+      const origin = await this.#transitions.start(budgetMs, caller, late, async (within) => {
+        if (this.#ws.state.t === "gone") throw handleOver(this.#ws, this.#ws.state.why);
+        return await start(within);
+      });
+      return { ...this.view(), origin };
+    });
+  }
+
+  #suspend(wish: SuspendWish, caller: AbortSignal): Promise<FlushReport> {
+    const { flush, stopTimeoutMs } = wish;
+    return this.#suspends.join({
+      budgetMs: stopTimeoutMs,
+      flushes: flush.enabled,
+      caller,
+      begin: (within) =>
+        this.#transitions.stop(workspaceSuspended(this.#ws, "PREEMPTED"), () =>
+          this.#stop(() => suspend(this.#ws, flush, within)),
+        ),
+      flushMissed: () => this.#flushMissed(),
+      late: (begun) => this.#late("SUSPEND_UNCONFIRMED", "suspend", begun, stopTimeoutMs),
+    });
+  }
+
+  async #delete({ stopTimeoutMs }: DestroyWish, caller: AbortSignal): Promise<void> {
+    await this.#deletes.join({
+      budgetMs: stopTimeoutMs,
+      flushes: false,
+      caller,
+      begin: (within) =>
+        this.#transitions.stop(workspaceDeleting(this.#ws), () => this.#stop(() => deleteWithDisk(this.#ws, within))),
+      flushMissed: () => this.#flushMissed(),
+      late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
+    });
+  }
+
+  /** A stop on a handle that knew nothing yet and could not even look leaves no handle. */
+  async #stop<Result>(stop: () => Promise<Result>): Promise<Result> {
+    try {
+      return await stop();
+    } finally {
+      if (this.#ws.state.t === "opening") {
+        this.#ws.commit({ t: "startFailed", standing: { t: "gone", why: "start_failed" } });
+      }
+    }
+  }
+
+  #flushMissed(): HoldfastError {
+    return new HoldfastError("FLUSH_UNCONFIRMED", {
+      message: `Workspace ${this.id} is being suspended already, without a flush, so the flush that this call wants cannot happen. Nothing was sent for this call. Wait for the suspend, or call again with the flush declined.`,
+      metadata: { why: "suspend_already_in_flight" },
+    });
+  }
+
+  #late(
+    reason: "SUSPEND_UNCONFIRMED" | "DELETE_UNCONFIRMED",
+    verb: string,
+    begun: boolean,
+    budgetMs: number,
+  ): HoldfastError {
+    const what = begun
+      ? `The ${verb} of workspace ${this.id} goes on; this call's ${budgetMs} ms ended first.`
+      : `The ${verb} of workspace ${this.id} still waits for another transition; this call's ${budgetMs} ms ended first.`;
+    return new HoldfastError(reason, {
+      message: `${what} Read the workspace, or call again to join it.`,
+      metadata: { budget_ms: String(budgetMs), begun: String(begun) },
+    });
+  }
+
+  async #told<Result>(operation: string, run: () => Promise<Result>): Promise<Result> {
+    try {
+      return await run();
+    } catch (error) {
+      throw this.#named(operation, error);
+    }
+  }
+
+  #named(operation: string, error: unknown): unknown {
+    if (!(error instanceof HoldfastError)) return error;
+    return error.withMetadata({ operation, workspace_id: this.id, sandbox: this.#ws.name });
   }
 }

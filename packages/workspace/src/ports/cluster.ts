@@ -34,10 +34,14 @@ export interface Stamps {
   readonly podTemplateHash: string | undefined;
   readonly createdBy: string | undefined;
   readonly writtenBy: string | undefined;
+  /** `claim=uid`, comma-separated. */
   readonly volumeClaimUids: string | undefined;
 }
 
-/** L10: whether the disk of a template or Sandbox can hold a workspace. */
+/**
+ * L10: whether the disk of a template or Sandbox can hold a workspace. `entries` and `claims` are names of its
+ * volumeClaimTemplates; `claims` those at fault.
+ */
 export type DiskVerdict =
   | { readonly usable: true; readonly root: string; readonly entries: readonly string[] }
   | { readonly usable: false; readonly why: string; readonly claims: readonly string[] };
@@ -92,7 +96,11 @@ export interface CreateWish {
   readonly writtenBy: string;
 }
 
-/** A conditional patch of the mode, composed from `reading`: applies only if uid, stamp and written-by are still those. */
+/**
+ * A conditional patch of the mode, composed from `reading`: applies only if uid, stamp and written-by are still those (where one
+ * of the last two is absent, if the resourceVersion is), and a wake only if the mode is still Suspended. Where the mode does not
+ * move (a suspend sent again, a Running that defeats an unresolved suspend) only written-by is written, and no stamp.
+ */
 export interface ModeWish {
   readonly reading: SandboxReading;
   readonly mode: Mode;

@@ -1,0 +1,80 @@
+import type { Deadline } from "@holdfast/async";
+import { agentPort } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+import type { SandboxReading } from "../ports/cluster.ts";
+import { type Guest, GuestNotReached } from "../ports/guest.ts";
+import type { Handle } from "../state/handle.ts";
+import type { BoundGuest } from "../state/workspace-state.ts";
+import type { BindablePod } from "./bindable.ts";
+import { judgePrivileges } from "./privilege.ts";
+
+/** The guest accepted a connection and did not answer the probe. */
+export class ProbeUnanswered extends Error {
+  constructor(cause: unknown) {
+    super("the agent did not answer the privilege probe", { cause });
+    this.name = "ProbeUnanswered";
+  }
+}
+
+/** How long an agent may take to answer the probe, and then its first health question, before it is dialled anew. */
+export const bindAnswerMs = 10_000;
+
+/**
+ * Reaches the guest in this pod. Before anything else is asked of it, it proves that it is deprivileged (L17, G32). Throws
+ * GUEST_PRIVILEGED, GuestNotReached, GuestLost or ProbeUnanswered.
+ */
+export async function dialGuest(
+  ws: Handle,
+  sandbox: SandboxReading,
+  pod: BindablePod,
+  within: Deadline,
+): Promise<BoundGuest> {
+  const guest = ws.deps.guests.guest({ host: pod.ip, port: agentPort, podUid: pod.uid });
+  try {
+    using answer = within.within(bindAnswerMs);
+    await proveDeprivileged(ws, guest, answer);
+    const health = await guest.health(answer);
+    if (!health.serving) throw new GuestNotReached("retiring", `the agent in pod ${pod.name} is stopping`);
+    return { guest, pod, sandboxUid: sandbox.uid, features: health.features, bootId: health.bootId };
+  } catch (error) {
+    guest.close();
+    throw error;
+  }
+}
+
+async function proveDeprivileged(ws: Handle, guest: Guest, within: Deadline): Promise<void> {
+  const seen = await probe(guest, within);
+  if (seen === undefined) return;
+  if (ws.deps.policy.probe === "report") {
+    ws.deps.log.warn(
+      { workspaceId: ws.id, podUid: guest.address.podUid, seen },
+      "the guest is privileged (only reported)",
+    );
+    return;
+  }
+  throw guestPrivileged(ws, seen);
+}
+
+async function probe(guest: Guest, within: Deadline): Promise<string | undefined> {
+  let status: string;
+  try {
+    status = await guest.probe(within);
+  } catch (error) {
+    if (within.expired) throw new ProbeUnanswered(error);
+    if (error instanceof HoldfastError && error.reason !== "AGENT_RETIRING")
+      return `the probe was refused: ${error.message}`;
+    throw error;
+  }
+  const verdict = judgePrivileges(status);
+  if (verdict.t === "deprivileged") return undefined;
+  return verdict.t === "privileged" ? verdict.seen : `unreadable: ${verdict.seen}`;
+}
+
+/** Refused: it is privileged, or could not show that it is not. */
+export function guestPrivileged(ws: Handle, seen: string, cause?: unknown): HoldfastError {
+  return new HoldfastError("GUEST_PRIVILEGED", {
+    message: `The guest of workspace ${ws.id} did not prove that it runs without privileges (${seen}). No command was sent to it. Correct the pod template: no capabilities, no new privileges, not root.`,
+    metadata: { seen },
+    cause,
+  });
+}

@@ -1,0 +1,158 @@
+import { type Deadline, DeadlineExceeded, type Subscription } from "@holdfast/async";
+import { clusterRequestTimeoutMs, type PodUid, waitRereadMs } from "@holdfast/contract";
+import { hasReason } from "@holdfast/errors";
+import { type Found, findOwn } from "../fence/gate.ts";
+import type { PodReading, SandboxReading } from "../ports/cluster.ts";
+import { GuestLost, GuestNotReached } from "../ports/guest.ts";
+import type { Handle } from "../state/handle.ts";
+import type { BoundGuest } from "../state/workspace-state.ts";
+import { awaitChange } from "../waiting.ts";
+import { bindableOf, endedByItself, isCandidate } from "./bindable.ts";
+import { type ClaimUids, readClaims } from "./claims.ts";
+import { dialGuest, guestPrivileged, ProbeUnanswered } from "./dial-guest.ts";
+import { notReached } from "./guest-failure.ts";
+import type { LastLook } from "./start-problem.ts";
+
+/** How long to wait before a ready pod whose agent was not reached is dialled again. */
+const redialMs = 500;
+
+/** What a wait for a guest came to. Only `bound` changes nothing about where the workspace stands. */
+export type GuestSearch =
+  | {
+      readonly t: "bound";
+      readonly bound: BoundGuest;
+      readonly claimUids: ClaimUids;
+      /** The object as it was read before the pod. */
+      readonly sandbox: SandboxReading;
+    }
+  | Exclude<Found, { readonly t: "ours" }>
+  | { readonly t: "deleting" }
+  | { readonly t: "suspended" }
+  | { readonly t: "ended"; readonly pod: PodReading }
+  | { readonly t: "timeout"; readonly look: LastLook };
+
+/**
+ * Waits for a bindable pod of this Running workspace and reaches the guest in it. Every try reads address and token afresh, from one
+ * pod object. Throws what is not cured by waiting (GUEST_PRIVILEGED, WORKSPACE_REPLACED, …), and the caller's own cancellation.
+ */
+export async function findGuest(ws: Handle, within: Deadline): Promise<GuestSearch> {
+  using changes = ws.deps.cluster.changes(ws.name);
+  const search = new Search(ws);
+  for (;;) {
+    try {
+      const outcome = await search.look(within);
+      if (outcome) return outcome;
+      await awaitChange(changes, within, search.nextLookMs);
+    } catch (error) {
+      if (!within.signal.aborted) {
+        search.tolerate(error);
+        await awaitNext(changes, within, search.nextLookMs);
+      }
+      if (within.expired) return search.timedOut();
+      within.throwIfOver();
+    }
+  }
+}
+
+async function awaitNext(changes: Subscription, within: Deadline, atMostMs: number): Promise<void> {
+  try {
+    await awaitChange(changes, within, atMostMs);
+  } catch (error) {
+    if (!within.signal.aborted) throw error;
+  }
+}
+
+class Search {
+  readonly #ws: Handle;
+  #pods: readonly PodReading[] | undefined;
+  #looks = 0;
+  #walkedInOnTerminating = false;
+  #failure: unknown;
+  #tokenRefusedBy: PodUid | undefined;
+  #dialling: PodUid | undefined;
+
+  constructor(ws: Handle) {
+    this.#ws = ws;
+  }
+
+  /** The longest time to the next look: short while a ready pod is only not reached. */
+  get nextLookMs(): number {
+    return this.#dialling === undefined ? waitRereadMs : redialMs;
+  }
+
+  async look(within: Deadline): Promise<GuestSearch | undefined> {
+    this.#dialling = undefined;
+    const ws = this.#ws;
+    using reads = within.within(clusterRequestTimeoutMs);
+    const found = await findOwn(ws, reads);
+    if (found.t !== "ours") return found;
+    const { sandbox } = found;
+    if (sandbox.deleting) return { t: "deleting" };
+    if (sandbox.mode === "Suspended") return { t: "suspended" };
+
+    const pods = await ws.deps.cluster.readPods(sandbox, reads);
+    this.#note(pods);
+    const observed = sandbox.observedGeneration >= sandbox.generation;
+    if (observed) takeBackExclusions(ws, pods);
+    const ended = endedByItself(pods);
+    if (ended && observed) return { t: "ended", pod: ended };
+    const pod = bindableOf(pods, ws.left);
+    if (!pod) return undefined;
+
+    const claimUids = await readClaims(ws, sandbox, reads);
+    this.#dialling = pod.uid;
+    const bound = await dialGuest(ws, sandbox, pod, within);
+    return { t: "bound", bound, claimUids, sandbox };
+  }
+
+  /** Notes a failure that waiting may cure; throws any other. */
+  tolerate(error: unknown): void {
+    this.#failure = error;
+    if (error instanceof GuestNotReached) this.#tolerateNotReached(error);
+    else if (!mayPass(error)) throw error;
+  }
+
+  timedOut(): GuestSearch {
+    if (this.#failure instanceof ProbeUnanswered) throw guestPrivileged(this.#ws, "unanswered", this.#failure);
+    return {
+      t: "timeout",
+      look: {
+        pods: this.#pods,
+        left: this.#ws.left,
+        walkedInOnTerminating: this.#walkedInOnTerminating,
+        failure: this.#failure,
+      },
+    };
+  }
+
+  #note(pods: readonly PodReading[]): void {
+    this.#pods = pods;
+    if (this.#looks === 0) {
+      const candidates = pods.some((pod) => isCandidate(pod, this.#ws.left));
+      this.#walkedInOnTerminating = pods.some((pod) => pod.deleting) && !candidates;
+    }
+    this.#looks += 1;
+  }
+
+  #tolerateNotReached(failure: GuestNotReached): void {
+    if (failure.why === "no-connection" || failure.why === "retiring") return;
+    // A pod that was just replaced refuses the old token. The same pod refusing it twice will not change its mind.
+    const first = failure.why === "token-refused" && this.#tokenRefusedBy !== this.#dialling;
+    this.#tokenRefusedBy = this.#dialling;
+    if (!first) throw notReached(this.#ws, failure);
+  }
+}
+
+/** An exclusion ends where the controller has seen the later Running and the pod still carries no deletionTimestamp (L15). */
+function takeBackExclusions(ws: Handle, pods: readonly PodReading[]): void {
+  for (const pod of pods) if (!pod.deleting) ws.left.delete(pod.uid);
+}
+
+function mayPass(error: unknown): boolean {
+  return (
+    error instanceof GuestLost ||
+    error instanceof ProbeUnanswered ||
+    error instanceof DeadlineExceeded ||
+    hasReason(error, "CLUSTER_UNAVAILABLE", "AGENT_RETIRING", "AGENT_UNREACHABLE")
+  );
+}

@@ -1,0 +1,15 @@
+import { orAborted } from "@holdfast/async";
+import { admissionRefusal, workspaceNotReady } from "../refusals.ts";
+import type { Handle } from "../state/handle.ts";
+import type { BoundGuest } from "../state/workspace-state.ts";
+import { bindUnbound } from "./rebind.ts";
+
+/** The guest for a data-plane call. Refused up front: nothing was dialled. One that runs without a bound pod is waited for, briefly. */
+export async function admit(ws: Handle, signal: AbortSignal): Promise<BoundGuest> {
+  const { state } = ws;
+  if (state.t === "active") return state.bound;
+  if (state.t !== "unbound") throw admissionRefusal(ws);
+  const outcome = await orAborted(bindUnbound(ws, state.lost), signal);
+  if (outcome.t === "moved") return outcome.bound;
+  throw outcome.t === "refused" ? outcome.error : workspaceNotReady(ws, state.why);
+}

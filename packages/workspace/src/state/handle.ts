@@ -1,0 +1,141 @@
+import { SingleFlight } from "@holdfast/async";
+import { type BootId, type PodUid, type SandboxUid, sandboxNameOf, type WorkspaceId } from "@holdfast/contract";
+import type { WorkspaceDeps } from "../deps.ts";
+import type { SandboxReading } from "../ports/cluster.ts";
+import type { OnStartFailure, Origin } from "../wishes.ts";
+import type { Fact, News } from "./facts.ts";
+import { GuestLeases } from "./guest-leases.ts";
+import type { Rebind } from "./rebind.ts";
+import { boundGuestOf, leadsSomewhere, next } from "./transitions.ts";
+import { UnresolvedWrites } from "./unresolved-writes.ts";
+import type { BoundGuest, WorkspaceState } from "./workspace-state.ts";
+
+/** What reads have shown of the object; kept for views and for telling this workspace from another of its name. */
+export interface KnownObject {
+  readonly sandboxUid: SandboxUid;
+  readonly template: string | undefined;
+  readonly revision: string | undefined;
+  readonly root: string | undefined;
+}
+
+/** What a handle last confirmed: while all three still stand, nobody wrote since (L5). */
+export interface ConfirmedMode {
+  readonly mode: SandboxReading["mode"];
+  readonly writtenBy: string | undefined;
+  readonly modeChangedAt: string | undefined;
+}
+
+/** The record behind a Workspace: its state, and what recipes share. Only commit() and observe() move the state. */
+export class Handle {
+  readonly id: WorkspaceId;
+  readonly name: string;
+  readonly deps: WorkspaceDeps;
+  readonly leases = new GuestLeases();
+  readonly unresolved = new UnresolvedWrites();
+  /** Pods that a suspend of ours, known applied, took away: not bound again though they may still look ready (L15). */
+  readonly left = new Set<PodUid>();
+  /** One look for a guest at a time, shared by the calls that need it. */
+  readonly rebinding = new SingleFlight<PodUid | "unbound", Rebind>();
+  /** One re-read at a time after calls that failed together. */
+  readonly rereading = new SingleFlight<PodUid, void>();
+
+  /** Set by the queue: true while a recipe runs. */
+  inTransition = false;
+  /** What a recipe waits for, for people. */
+  waitingFor: string | undefined;
+  known: KnownObject | undefined;
+  claimUids: Readonly<Record<string, string>> = {};
+  confirmed: ConfirmedMode | undefined;
+  /** Of the call that opened the handle. */
+  origin: Origin | undefined;
+  onStartFailure: OnStartFailure = "suspend_if_woken";
+
+  /** Replaced only by commit() and observe(). Read it once per step: it may change across any await. */
+  #state: WorkspaceState = { t: "opening" };
+  #transition: { readonly cause: string; readonly at: number };
+
+  constructor(id: WorkspaceId, deps: WorkspaceDeps) {
+    this.id = id;
+    this.name = sandboxNameOf(id);
+    this.deps = deps;
+    this.#transition = { cause: "opening", at: deps.clock.now() };
+  }
+
+  get state(): WorkspaceState {
+    return this.#state;
+  }
+
+  get transition(): { readonly cause: string; readonly at: number } {
+    return this.#transition;
+  }
+
+  /** Takes a fact that the running recipe confirmed. */
+  commit(fact: Fact): void {
+    this.#enter(next(this.#state, fact), fact.t);
+  }
+
+  /** Takes news that may be late. False: dropped, because it is about another pod, or the recipe that runs will see for itself. */
+  observe(news: News): boolean {
+    if (news.was !== heldPodOf(this.#state) || !leadsSomewhere(this.#state.t, news.t)) return false;
+    if (this.inTransition && endsHandle(news)) return false;
+    this.#enter(next(this.#state, news), news.t);
+    return true;
+  }
+
+  /** Keeps the boot id that the bound guest now reports; replies of a guest that was left change nothing (L40). */
+  noteBootId(of: BoundGuest, bootId: BootId): void {
+    const state = this.#state;
+    if (state.t !== "active" || state.bound.guest !== of.guest || state.bound.bootId === bootId) return;
+    this.deps.log.info({ workspaceId: this.id, was: state.bound.bootId, bootId }, "the guest is another process now");
+    this.#state = { t: "active", bound: { ...state.bound, bootId } };
+  }
+
+  /** Keeps what an uncached read showed. */
+  remember(reading: SandboxReading): void {
+    this.unresolved.settleBy(reading);
+    this.known = {
+      sandboxUid: reading.uid,
+      template: reading.template,
+      revision: reading.stamps.podTemplateHash,
+      root: reading.disk.usable ? reading.disk.root : undefined,
+    };
+  }
+
+  /** Notes what stands as confirmed by this handle. */
+  confirm(reading: SandboxReading): void {
+    this.remember(reading);
+    const { writtenBy, modeChangedAt } = reading.stamps;
+    this.confirmed = { mode: reading.mode, writtenBy, modeChangedAt };
+  }
+
+  /** True while nobody wrote since this handle confirmed the mode (L5). */
+  stillConfirmed(reading: SandboxReading): boolean {
+    return (
+      this.confirmed !== undefined &&
+      this.confirmed.mode === reading.mode &&
+      this.confirmed.writtenBy === reading.stamps.writtenBy &&
+      this.confirmed.modeChangedAt === reading.stamps.modeChangedAt
+    );
+  }
+
+  #enter(state: WorkspaceState, cause: string): void {
+    const before = boundGuestOf(this.#state)?.guest;
+    this.#state = state;
+    this.#transition = { cause, at: this.deps.clock.now() };
+    this.waitingFor = undefined;
+    if (before === undefined || before === boundGuestOf(state)?.guest) return;
+    if (state.t === "suspended" || state.t === "gone") this.leases.end(before);
+    else this.leases.retire(before);
+  }
+}
+
+/** The pod that news must be about. */
+export function heldPodOf(state: WorkspaceState): PodUid | undefined {
+  if (state.t === "active") return state.bound.pod.uid;
+  if (state.t === "closing") return state.bound?.pod.uid;
+  return state.t === "unbound" ? state.lost : undefined;
+}
+
+function endsHandle(news: News): boolean {
+  return news.t === "vanished" || news.t === "deletionSeen";
+}

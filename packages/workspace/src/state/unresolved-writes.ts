@@ -1,0 +1,58 @@
+import type { SandboxReading } from "../ports/cluster.ts";
+
+/**
+ * Writes whose answer never came and that nothing has proved or defeated yet (L1). Each is kept as the reading that it was composed
+ * from: it can land only while what it tested still stands.
+ */
+export class UnresolvedWrites {
+  #suspend: SandboxReading | undefined;
+  #delete: SandboxReading | undefined;
+
+  get suspend(): boolean {
+    return this.#suspend !== undefined;
+  }
+
+  get any(): boolean {
+    return this.#suspend !== undefined || this.#delete !== undefined;
+  }
+
+  suspendSentFrom(reading: SandboxReading): void {
+    this.#suspend = reading;
+  }
+
+  deleteSentFrom(reading: SandboxReading): void {
+    this.#delete = reading;
+  }
+
+  suspendResolved(): void {
+    this.#suspend = undefined;
+  }
+
+  deleteResolved(): void {
+    this.#delete = undefined;
+  }
+
+  /** Drops what this reading shows can no longer land. */
+  settleBy(reading: SandboxReading): void {
+    if (this.#suspend && hasMoved(this.#suspend, reading)) this.#suspend = undefined;
+    if (this.#delete && (reading.deleting || this.#delete.resourceVersion !== reading.resourceVersion)) {
+      this.#delete = undefined;
+    }
+  }
+}
+
+/** True when a patch that was composed from `before` can no longer apply to what `now` shows: something that it tests moved. */
+export function hasMoved(before: SandboxReading, now: SandboxReading): boolean {
+  return (
+    before.uid !== now.uid ||
+    before.mode !== now.mode ||
+    before.stamps.modeChangedAt !== now.stamps.modeChangedAt ||
+    before.stamps.writtenBy !== now.stamps.writtenBy ||
+    (testsResourceVersion(before) && before.resourceVersion !== now.resourceVersion)
+  );
+}
+
+/** Absence cannot be tested, so a patch tests the resourceVersion where a stamp is absent. (docs/design/object-contract.md) */
+function testsResourceVersion(reading: SandboxReading): boolean {
+  return reading.stamps.modeChangedAt === undefined || reading.stamps.writtenBy === undefined;
+}

@@ -1,0 +1,62 @@
+import { Deadline, orAborted } from "@holdfast/async";
+import type { HoldfastError } from "@holdfast/errors";
+import type { WorkspaceDeps } from "./deps.ts";
+import type { Turn } from "./transition-queue.ts";
+
+/** One running stop that several callers wait for. It belongs to the service: callers that go away end only their own wait (L3). */
+interface Flight<Result> {
+  readonly within: Deadline;
+  readonly flushes: boolean;
+  readonly turn: Turn<Result>;
+}
+
+export interface StopJoin<Result> {
+  readonly budgetMs: number;
+  readonly flushes: boolean;
+  readonly caller: AbortSignal;
+  /** Puts the stop in the queue. Called only when no flight can be joined. */
+  readonly begin: (within: Deadline) => Turn<Result>;
+  /** For a joiner that wants a flush which the flight does not perform; nothing is sent for it. */
+  readonly flushMissed: () => HoldfastError;
+  /** For a caller whose own time ends: in the queue nothing was sent, later the flight goes on. */
+  readonly late: (begun: boolean) => HoldfastError;
+}
+
+/** Overlapping stops of one kind share one flight, which runs to its longest joiner's deadline (L3). */
+export class StopFlight<Result> {
+  readonly #deps: WorkspaceDeps;
+  #flight: Flight<Result> | undefined;
+
+  constructor(deps: WorkspaceDeps) {
+    this.#deps = deps;
+  }
+
+  async join(wish: StopJoin<Result>): Promise<Result> {
+    wish.caller.throwIfAborted();
+    const flight = this.#flight ?? this.#begin(wish);
+    if (wish.flushes && !flight.flushes) throw wish.flushMissed();
+    flight.within.prolong(wish.budgetMs);
+    using own = new Deadline(this.#deps.clock, wish.budgetMs, wish.caller);
+    try {
+      return await orAborted(flight.turn.ended, own.signal);
+    } catch (error) {
+      wish.caller.throwIfAborted();
+      if (!own.expired) throw error;
+      // A flight whose time ends with this caller's says itself why.
+      if (!flight.turn.begun || flight.within.remainingMs() > 0) throw wish.late(flight.turn.begun);
+      return await orAborted(flight.turn.ended, wish.caller);
+    }
+  }
+
+  #begin(wish: StopJoin<Result>): Flight<Result> {
+    const within = new Deadline(this.#deps.clock, wish.budgetMs);
+    const flight: Flight<Result> = { within, flushes: wish.flushes, turn: wish.begin(within) };
+    this.#flight = flight;
+    const end = (): void => {
+      within[Symbol.dispose]();
+      if (this.#flight === flight) this.#flight = undefined;
+    };
+    flight.turn.ended.then(end, end);
+    return flight;
+  }
+}

@@ -1,0 +1,103 @@
+import { Deadline, orAborted, SerialQueue } from "@holdfast/async";
+import type { HoldfastError } from "@holdfast/errors";
+import type { Handle } from "./state/handle.ts";
+
+/** A suspend or delete ended the waiting part of a start (L3). */
+export class Preempted extends Error {
+  readonly refusal: HoldfastError;
+  constructor(refusal: HoldfastError) {
+    super(refusal.message);
+    this.name = "Preempted";
+    this.refusal = refusal;
+  }
+}
+
+/** Runs the transitions of one handle one at a time (L3). */
+export class TransitionQueue {
+  readonly #ws: Handle;
+  readonly #queue = new SerialQueue();
+  /** Of the start that runs. */
+  #preempt: ((reason: Preempted) => void) | undefined;
+  /** Why starts give way: set while a stop waits for its turn. */
+  #stopsWaiting: Preempted[] = [];
+
+  constructor(ws: Handle) {
+    this.#ws = ws;
+  }
+
+  /** Runs a start in its turn. A suspend or delete that comes meanwhile ends its waiting. The caller's end is the caller's only. */
+  async start<T>(
+    budgetMs: number,
+    caller: AbortSignal,
+    late: () => HoldfastError,
+    task: (within: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const preempt = new AbortController();
+    const within = new Deadline(this.#ws.deps.clock, budgetMs, AbortSignal.any([caller, preempt.signal]));
+    const turn = this.#turn(async () => {
+      const [waiting] = this.#stopsWaiting;
+      if (waiting) preempt.abort(waiting);
+      this.#preempt = (reason) => preempt.abort(reason);
+      return await task(within);
+    });
+    turn.ended.finally(() => within[Symbol.dispose]()).catch(() => undefined);
+    return await awaitTurn(turn, within, caller, late);
+  }
+
+  /** Runs a stop in its turn, and makes starts before it give way. */
+  stop<T>(refusal: HoldfastError, task: () => Promise<T>): Turn<T> {
+    const reason = new Preempted(refusal);
+    this.#stopsWaiting.push(reason);
+    this.#preempt?.(reason);
+    return this.#turn(async () => {
+      this.#stopsWaiting = this.#stopsWaiting.filter((waiting) => waiting !== reason);
+      return await task();
+    });
+  }
+
+  #turn<T>(task: () => Promise<T>): Turn<T> {
+    let begun = false;
+    const ended = this.#queue.run(async () => {
+      begun = true;
+      this.#ws.inTransition = true;
+      try {
+        return await task();
+      } finally {
+        this.#ws.inTransition = false;
+        this.#ws.waitingFor = undefined;
+        this.#preempt = undefined;
+      }
+    });
+    return {
+      ended,
+      get begun() {
+        return begun;
+      },
+    };
+  }
+}
+
+export interface Turn<T> {
+  readonly ended: Promise<T>;
+  readonly begun: boolean;
+}
+
+/**
+ * Waits for a turn's end. A deadline that runs out in the queue ends the wait as `late`; one that runs out in the turn is told by the
+ * turn itself, which knows why.
+ */
+async function awaitTurn<T>(
+  turn: Turn<T>,
+  within: Deadline,
+  caller: AbortSignal,
+  late: () => HoldfastError,
+): Promise<T> {
+  try {
+    return await orAborted(turn.ended, within.signal);
+  } catch (error) {
+    caller.throwIfAborted();
+    if (!within.signal.aborted) throw error;
+    if (!turn.begun && within.expired) throw late();
+    return await orAborted(turn.ended, caller);
+  }
+}

@@ -1,0 +1,79 @@
+import { type Deadline, DeadlineExceeded } from "@holdfast/async";
+import { HoldfastError, hasReason } from "@holdfast/errors";
+import { readOwn } from "../fence/gate.ts";
+import { assertNotFenced } from "../fence/holder-epoch.ts";
+import type { Remains, SandboxReading } from "../ports/cluster.ts";
+import type { Handle } from "../state/handle.ts";
+import { awaitChange } from "../waiting.ts";
+import { deleteObject } from "../writes/delete-object.ts";
+
+/**
+ * Deletes the workspace *and its disk*, because the caller asked for it by name (L4). Resolves only after the object, its pods and
+ * its claims have been seen gone (L34). One that is gone already is a success.
+ */
+export async function deleteWithDisk(ws: Handle, within: Deadline): Promise<void> {
+  if (ws.state.t === "gone" && ws.state.why === "deleted") return;
+  const sandbox = await readOwn(ws, within);
+  if (!sandbox) {
+    ws.commit({ t: "vanished", why: "absent" });
+    return;
+  }
+  assertNotFenced(sandbox);
+  ws.commit({ t: "deleteBegan" }); // Drops the guest: from here on no data-plane call is admitted.
+  if (!sandbox.deleting) await send(ws, sandbox, within);
+  await confirmDeleted(ws, sandbox, within);
+  ws.commit({ t: "deleted" });
+}
+
+async function send(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
+  const outcome = await deleteObject(ws, sandbox, within);
+  if (outcome.t === "accepted") return;
+  // Unknown: it stays deleting, since a late DELETE can still land. No suspend is sent in its place.
+  if (outcome.t === "unknown") throw unconfirmed(ws, within, undefined, outcome.cause);
+  ws.commit({ t: "deleteRefused" });
+  throw outcome.error;
+}
+
+async function confirmDeleted(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
+  const { name, uid, resourceVersion, disk } = sandbox;
+  const entries = disk.usable ? disk.entries : disk.claims;
+  using changes = ws.deps.cluster.changes(name);
+  let remains: Remains | undefined;
+  for (;;) {
+    try {
+      remains = await ws.deps.cluster.readRemains({ name, uid, resourceVersion, entries }, within);
+      if (!remains.sandbox && remains.pods.length === 0 && remains.claims.length === 0) return;
+    } catch (error) {
+      if (within.expired) throw unconfirmed(ws, within, remains, error);
+      if (!hasReason(error, "CLUSTER_UNAVAILABLE") && !(error instanceof DeadlineExceeded)) throw error;
+    }
+    ws.waitingFor = `the end of ${remainsWords(remains)}`;
+    try {
+      // Claims are not watched, so a look follows soon after the object and its pods are gone.
+      await awaitChange(changes, within, remains?.sandbox === false ? claimRereadMs : undefined);
+    } catch (error) {
+      if (within.expired) throw unconfirmed(ws, within, remains, error);
+      throw error;
+    }
+  }
+}
+
+const claimRereadMs = 500;
+
+function unconfirmed(ws: Handle, within: Deadline, remains: Remains | undefined, cause: unknown): HoldfastError {
+  return new HoldfastError("DELETE_UNCONFIRMED", {
+    message: `Workspace ${ws.id} was asked to be deleted, and that ${remainsWords(remains)} is gone was not confirmed within ${within.budgetMs} ms. Nothing else was sent. Destroy it again to wait again.`,
+    metadata: {
+      budget_ms: String(within.budgetMs),
+      pods: remains?.pods.join(",") ?? "",
+      claims: remains?.claims.join(",") ?? "",
+    },
+    cause,
+  });
+}
+
+function remainsWords(remains: Remains | undefined): string {
+  if (!remains) return "its object, pod and disk";
+  const parts = [remains.sandbox ? ["its object"] : [], remains.pods.map((pod) => `pod ${pod}`)];
+  return [...parts.flat(), ...remains.claims.map((claim) => `claim ${claim}`)].join(", ") || "everything";
+}

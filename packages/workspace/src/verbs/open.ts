@@ -1,0 +1,86 @@
+import type { Deadline } from "@holdfast/async";
+import { HoldfastError } from "@holdfast/errors";
+import { readOwn } from "../fence/gate.ts";
+import { assertDiskUsable, assertIngressSettled, assertUsable } from "../fence/standing.ts";
+import type { SandboxReading } from "../ports/cluster.ts";
+import { workspaceNotFound, workspaceReplaced } from "../refusals.ts";
+import type { Handle } from "../state/handle.ts";
+import type { OpenWish, Origin } from "../wishes.ts";
+import { createWorkspace } from "../writes/create-workspace.ts";
+import { bindStarted } from "./bind-started.ts";
+import { type StartAttempt, startAttempt } from "./start-attempt.ts";
+import { starting } from "./starting.ts";
+import { wake } from "./wake.ts";
+
+/** Creates the workspace, or adopts the one that stands; answers once its guest is bound. */
+export async function open(ws: Handle, wish: OpenWish, within: Deadline): Promise<Origin> {
+  const onStartFailure = wish.onStartFailure ?? "suspend_if_woken";
+  return await starting(ws, startAttempt(ws, onStartFailure), within, async (attempt) => {
+    assertIngressSettled(ws);
+    const standing = await lookFirst(ws, wish, within);
+    if (standing && isOpenAlready(ws, standing)) return "already_open";
+    ws.onStartFailure = onStartFailure;
+    if (ws.state.t !== "opening") ws.commit({ t: "resumeBegan" });
+    const origin = standing
+      ? await wake(ws, standing, attempt, wish.template, within)
+      : await createOrAdopt(ws, wish, attempt, within);
+    await bindStarted(ws, within);
+    ws.origin ??= origin;
+    return origin;
+  });
+}
+
+/** What stands, after every check that this call asks for (L8, L11). Nothing was sent yet. */
+async function lookFirst(ws: Handle, wish: OpenWish, within: Deadline): Promise<SandboxReading | undefined> {
+  const standing = await readOwn(ws, within);
+  if (!standing && ws.state.t !== "opening") {
+    // What was open here was deleted by somebody: the next Open makes a new handle, and may create.
+    ws.commit({ t: "vanished", why: "absent" });
+    throw workspaceNotFound(ws);
+  }
+  if (standing) assertStandingWanted(ws, wish, standing);
+  else if (wish.create === "must_exist" || wish.expectedSandboxUid !== undefined) throw workspaceNotFound(ws);
+  return standing;
+}
+
+function assertStandingWanted(ws: Handle, wish: OpenWish, standing: SandboxReading): void {
+  const expected = wish.expectedSandboxUid;
+  if (expected !== undefined && standing.uid !== expected) throw workspaceReplaced(ws, expected, standing);
+  assertUsable(ws, standing, wish.template);
+  if (wish.create === "must_create") throw workspaceExists(ws);
+}
+
+function isOpenAlready(ws: Handle, standing: SandboxReading): boolean {
+  return ws.state.t === "active" && ws.stillConfirmed(standing);
+}
+
+async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, within: Deadline): Promise<Origin> {
+  const name = wish.template ?? ws.deps.policy.defaultTemplate;
+  if (name === undefined) throw noTemplate(ws);
+  const template = await ws.deps.cluster.readTemplate(name, within);
+  assertDiskUsable(ws, template.disk, { source: "SandboxTemplate", name });
+
+  const outcome = await createWorkspace(ws, template, attempt, within);
+  if (outcome.t === "exists") {
+    assertStandingWanted(ws, wish, outcome.sandbox);
+    ws.remember(outcome.sandbox);
+    return await wake(ws, outcome.sandbox, attempt, wish.template, within);
+  }
+  ws.remember(outcome.sandbox);
+  attempt.woken = true;
+  return "created";
+}
+
+function workspaceExists(ws: Handle): HoldfastError {
+  return new HoldfastError("WORKSPACE_EXISTS", {
+    message: `Workspace ${ws.id} stands already, and this call asked to create it. Nothing was changed. Open it with create IF_ABSENT to use it.`,
+  });
+}
+
+function noTemplate(ws: Handle): HoldfastError {
+  const description = "name a SandboxTemplate, or configure a default one";
+  return new HoldfastError("INVALID_REQUEST", {
+    message: `Workspace ${ws.id} does not exist, and this call names no template to create it from. Nothing was created: ${description}.`,
+    violations: [{ field: "template", description }],
+  });
+}

@@ -1,0 +1,85 @@
+import { Deadline } from "@holdfast/async";
+import { clusterRequestTimeoutMs } from "@holdfast/contract";
+import { HoldfastError, hasReason } from "@holdfast/errors";
+import { bindableOf } from "../binding/bindable.ts";
+import { findOwn } from "../fence/gate.ts";
+import { assertNotFenced } from "../fence/holder-epoch.ts";
+import type { Handle } from "../state/handle.ts";
+import { writeDeadline } from "../waiting.ts";
+import type { OnStartFailure } from "../wishes.ts";
+
+/** One call's start: its marks, and what is proved that it did. */
+export interface StartAttempt {
+  readonly createdBy: string;
+  readonly writtenBy: string;
+  readonly onStartFailure: OnStartFailure;
+  /** Set once the POST, or the Running patch that tested Suspended, is known applied: only then may a failure be cleaned up. */
+  woken: boolean;
+}
+
+export function startAttempt(ws: Handle, onStartFailure: OnStartFailure): StartAttempt {
+  return { createdBy: ws.deps.randomId(), writtenBy: ws.deps.randomId(), onStartFailure, woken: false };
+}
+
+/** What was done about a workspace that this call woke and could not start. */
+export type Aftermath = "not_woken" | "left_running" | "suspended" | "unknown";
+
+/**
+ * L19: suspends again what this very call woke, if nobody can be using it. Sent at most once, on the reading whose written-by is still
+ * this call's; deletes nothing, and never throws: the start's own error is the caller's.
+ */
+export async function tidyFailedStart(ws: Handle, attempt: StartAttempt, error: unknown): Promise<Aftermath> {
+  if (!attempt.woken) return "not_woken";
+  if (attempt.onStartFailure === "leave") return "left_running";
+  try {
+    const aftermath = await suspendWhatWeWoke(ws, attempt, error);
+    ws.deps.log.warn({ workspaceId: ws.id, aftermath, error }, "a workspace that was woken could not be started");
+    return aftermath;
+  } catch (failure) {
+    ws.deps.log.warn(
+      { workspaceId: ws.id, error: failure },
+      "a failed start could not be cleaned up; it was left running",
+    );
+    return "left_running";
+  }
+}
+
+async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unknown): Promise<Aftermath> {
+  using reads = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
+  const found = await findOwn(ws, reads);
+  if (found.t !== "ours" || found.sandbox.deleting || found.sandbox.mode === "Suspended") return "left_running";
+  const { sandbox } = found;
+  if (sandbox.stamps.writtenBy !== attempt.writtenBy) return "left_running";
+  assertNotFenced(sandbox);
+  // Read after the object that the patch tests: a pod that is bindable by then may be in somebody's use.
+  const pods = await ws.deps.cluster.readPods(sandbox, reads);
+  if (bindableOf(pods, ws.left) && !isProvenPrivileged(error)) return "left_running";
+
+  using time = writeDeadline(ws.deps);
+  const wish = {
+    reading: sandbox,
+    mode: "Suspended",
+    writtenBy: ws.deps.randomId(),
+    volumeClaimUids: undefined,
+    now: ws.deps.clock.now(),
+  } as const;
+  const ending = await ws.deps.cluster.setMode(wish, time);
+  if (ending.t === "applied") {
+    for (const pod of pods) ws.left.add(pod.uid);
+    ws.remember(ending.value);
+    return "suspended";
+  }
+  if (ending.t === "unknown") ws.unresolved.suspendSentFrom(sandbox);
+  return ending.t === "unknown" ? "unknown" : "left_running";
+}
+
+/** A guest that only did not answer is not proved to be privileged: somebody else may be using it. */
+function isProvenPrivileged(error: unknown): boolean {
+  return hasReason(error, "GUEST_PRIVILEGED") && error.metadata.seen !== "unanswered";
+}
+
+/** The start's error, saying what was done about it. */
+export function withAftermath(error: unknown, aftermath: Aftermath): unknown {
+  if (!(error instanceof HoldfastError) || aftermath === "not_woken") return error;
+  return error.withMetadata({ on_start_failure: aftermath });
+}

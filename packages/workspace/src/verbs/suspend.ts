@@ -1,0 +1,63 @@
+import { type Deadline, DeadlineExceeded } from "@holdfast/async";
+import { HoldfastError } from "@holdfast/errors";
+import { claimsToRecord } from "../binding/claims.ts";
+import { gate } from "../fence/gate.ts";
+import { workspaceNotFound } from "../refusals.ts";
+import type { Handle } from "../state/handle.ts";
+import { pauseBeforeRetry } from "../waiting.ts";
+import type { FlushReport, FlushWish } from "../wishes.ts";
+import { writeMode } from "../writes/write-mode.ts";
+import { confirmStopped } from "./confirm-stopped.ts";
+import { flushBefore, skipped } from "./flush.ts";
+
+/** Stops the pod and keeps the disk. Resolves only after the pod has been seen gone. Deletes nothing. */
+export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Promise<FlushReport> {
+  const writtenBy = ws.deps.randomId();
+  let sent = false;
+  try {
+    for (let round = 0; ; round += 1) {
+      if (ws.state.t === "gone") throw workspaceNotFound(ws);
+      const sandbox = await gate(ws, within); // First, uncached: what is not ours to stop must lose nothing.
+      if (ws.state.t === "suspended" && ws.stillConfirmed(sandbox)) return skipped("It was suspended already.");
+      const flush = await flushBefore(ws, wish, sandbox, within);
+      const pods = await ws.deps.cluster.readPods(sandbox, within);
+      const volumeClaimUids = await claimsToRecord(ws, sandbox, within);
+
+      ws.commit({ t: "suspendBegan" });
+      const onUnanswered = (): void => {
+        sent = true;
+        ws.commit({ t: "suspendUnknown" });
+      };
+      const write = { mode: "Suspended", from: sandbox, writtenBy, volumeClaimUids, onUnanswered } as const;
+      const outcome = await writeMode(ws, write, within);
+      if (outcome.t === "moved" || outcome.t === "refused") ws.commit({ t: "suspendRefused" });
+      if (outcome.t === "refused") throw outcome.error;
+      if (outcome.t === "unknown") throw unconfirmed(ws, within, true, outcome.error);
+      if (outcome.t === "moved") {
+        // Another pod may stand by now, which was not flushed: everything again from the gate (L24).
+        await pauseBeforeRetry(ws.deps, round, within);
+        continue;
+      }
+
+      sent = true;
+      ws.commit({ t: "suspendAccepted" });
+      for (const pod of pods) ws.left.add(pod.uid);
+      await confirmStopped(ws, outcome.sandbox.generation, within);
+      return flush;
+    }
+  } catch (error) {
+    if (within.expired && error instanceof DeadlineExceeded) throw unconfirmed(ws, within, sent, error);
+    throw error;
+  }
+}
+
+function unconfirmed(ws: Handle, within: Deadline, sent: boolean, cause: unknown): HoldfastError {
+  const what = sent
+    ? "was asked to stop, and it was not confirmed that it did"
+    : "was not asked to stop: the time ended before the suspend could be sent";
+  return new HoldfastError("SUSPEND_UNCONFIRMED", {
+    message: `Workspace ${ws.id} ${what} within ${within.budgetMs} ms. Its disk is kept, and nothing was taken back. Suspend it again to send and wait again.`,
+    metadata: { budget_ms: String(within.budgetMs), sent: String(sent) },
+    cause,
+  });
+}

@@ -1,0 +1,112 @@
+import type { Deadline } from "@holdfast/async";
+import { HoldfastError, hasReason } from "@holdfast/errors";
+import { readOwn } from "../fence/gate.ts";
+import type { Mode, SandboxReading } from "../ports/cluster.ts";
+import { workspaceNotFound, writeUnresolved } from "../refusals.ts";
+import type { Handle } from "../state/handle.ts";
+import { hasMoved } from "../state/unresolved-writes.ts";
+import { pauseBeforeRetry, writeDeadline } from "../waiting.ts";
+
+export interface ModeWrite {
+  readonly mode: Mode;
+  /** The gate's reading: what the patch is composed from. */
+  readonly from: SandboxReading;
+  /** Random per call, the same on its repeats: only it, read back, proves that the write landed. */
+  readonly writtenBy: string;
+  readonly volumeClaimUids?: Readonly<Record<string, string>> | undefined;
+  /** Called at the first unanswered attempt, before anything is read. */
+  readonly onUnanswered?: () => void;
+}
+
+/** `moved`: nothing of ours landed and the object is another than the gate saw; decide again from the gate. */
+export type ModeOutcome =
+  | { readonly t: "applied"; readonly sandbox: SandboxReading }
+  | { readonly t: "moved" }
+  | { readonly t: "refused"; readonly error: HoldfastError }
+  | { readonly t: "unknown"; readonly error: HoldfastError };
+
+/**
+ * Writes the mode, and resolves an unknown ending by proof: our mark read back, or else the same write again, which makes the first
+ * one's condition fail (L1, L24). Ends `unknown` only when the deadline does.
+ */
+export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline): Promise<ModeOutcome> {
+  let from = write.from;
+  let unanswered: unknown;
+  for (let attempt = 0; ; attempt += 1) {
+    const ending = await send(ws, write, from);
+    if (ending.t === "applied") {
+      ws.remember(ending.value);
+      return { t: "applied", sandbox: ending.value };
+    }
+    if (ending.t === "unknown") {
+      if (unanswered === undefined) write.onUnanswered?.();
+      unanswered = ending.cause ?? "no answer";
+      if (write.mode === "Suspended") ws.unresolved.suspendSentFrom(from);
+    } else if (ending.why !== "condition") {
+      if (ending.why === "absent") return { t: "refused", error: workspaceNotFound(ws, ending.error) };
+      return unanswered === undefined ? { t: "refused", error: ending.error } : unknown(ws, write, ending.error);
+    }
+
+    const now = await readBack(ws, within, attempt);
+    if (now.t === "unread") {
+      return unanswered === undefined ? { t: "refused", error: now.error } : unknown(ws, write, unanswered);
+    }
+    if (now.sandbox.stamps.writtenBy === write.writtenBy) return { t: "applied", sandbox: now.sandbox };
+    if (hasMoved(from, now.sandbox)) return { t: "moved" };
+    if (ending.t === "refused") {
+      return unanswered === undefined
+        ? { t: "refused", error: patchIsWrong(ending.error) }
+        : unknown(ws, write, ending.error);
+    }
+    from = now.sandbox;
+    if (within.signal.aborted) return unknown(ws, write, unanswered);
+  }
+}
+
+async function send(ws: Handle, write: ModeWrite, reading: SandboxReading) {
+  using time = writeDeadline(ws.deps);
+  const { mode, writtenBy, volumeClaimUids } = write;
+  const wish = { reading, mode, writtenBy, volumeClaimUids, now: ws.deps.clock.now() };
+  return await ws.deps.cluster.setMode(wish, time);
+}
+
+type ReadBack =
+  | { readonly t: "read"; readonly sandbox: SandboxReading }
+  | { readonly t: "unread"; readonly error: HoldfastError };
+
+async function readBack(ws: Handle, within: Deadline, attempt: number): Promise<ReadBack> {
+  try {
+    if (attempt > 0) await pauseBeforeRetry(ws.deps, attempt, within);
+    const sandbox = await readOwn(ws, within);
+    return sandbox ? { t: "read", sandbox } : { t: "unread", error: workspaceNotFound(ws) };
+  } catch (error) {
+    if (hasReason(error, "WORKSPACE_REPLACED")) throw error;
+    return { t: "unread", error: asHoldfastError(error) };
+  }
+}
+
+function asHoldfastError(error: unknown): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  return new HoldfastError("CLUSTER_UNAVAILABLE", {
+    message: "The object could not be read again before the deadline, so nothing more was sent.",
+    cause: error,
+  });
+}
+
+function unknown(ws: Handle, write: ModeWrite, cause: unknown): ModeOutcome {
+  return {
+    t: "unknown",
+    error: writeUnresolved(
+      `It is not known whether workspace ${ws.id} was asked to be ${write.mode}: the cluster did not answer, and the request could not be read back in time. Read the workspace, then call again.`,
+      { written_by: write.writtenBy, mode: write.mode },
+      cause,
+    ),
+  };
+}
+
+/** A 422 on an object that did not move: the patch itself is wrong. */
+function patchIsWrong(error: HoldfastError): HoldfastError {
+  return error.reason === "CLUSTER_WRITE_REFUSED"
+    ? error
+    : new HoldfastError("CLUSTER_WRITE_REFUSED", { message: error.message, metadata: error.metadata, cause: error });
+}
