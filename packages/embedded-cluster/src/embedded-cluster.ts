@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { startApiServer } from "./api-server/api-server.ts";
 import type { Intercept } from "./api-server/http/intercept.ts";
-import { type AgentProgram, startLocalNode } from "./local-node/index.ts";
+import { type AgentProgram, type Isolation, startLocalNode } from "./local-node/index.ts";
 import { startSandboxController } from "./sandbox-controller/sandbox-controller.ts";
 import { seed } from "./seed.ts";
 
@@ -22,6 +22,8 @@ export interface EmbeddedCluster {
   readonly url: string;
   readonly kubeconfigPath: string;
   readonly namespace: "default";
+  /** How its node keeps pods apart. */
+  readonly isolation: Isolation;
   /** What it does less strictly than a real cluster: one sentence each, for people. */
   readonly relaxations: readonly string[];
   /** Stops every pod and keeps objects and disks. */
@@ -63,6 +65,7 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Pro
       url: server.url,
       kubeconfigPath: server.kubeconfigPath,
       namespace: "default",
+      isolation: node.isolation,
       relaxations: [...node.relaxations, oneUser],
       stop: () => {
         stopping ??= stopAll();
