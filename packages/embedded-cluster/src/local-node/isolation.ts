@@ -29,6 +29,16 @@ export function dropRights(isolation: Exclude<Isolation, "none">): readonly stri
   return [...remap, "setpriv", ...noRights, ...dieWithParent];
 }
 
+/**
+ * What may be taken from a pod's processes where there are no namespaces, strongest first. The first that works on this
+ * machine is used. Only the first two keep a pod from outliving a killed node.
+ */
+export const plainRights: ReadonlyArray<readonly string[]> = [
+  ["setpriv", ...noRights, ...dieWithParent],
+  ["setpriv", "--no-new-privs", ...dieWithParent],
+  [],
+];
+
 /** The command line that runs what follows it inside a running pod, with the node's rights there. */
 export function enterPod(
   isolation: Exclude<Isolation, "none">,

@@ -194,7 +194,7 @@ describe("probes", () => {
   });
 
   it("take readiness away after failureThreshold failures and give it back", async () => {
-    const command = ["sh", "-c", "test -e /tmp/listening && ! test -e /tmp/down"];
+    const command = ["sh", "-c", "test -e $HOME/listening && ! test -e /tmp/down"];
     const readinessProbe = { exec: { command }, periodSeconds: 1, failureThreshold: 2 };
     const made = await createPod(cluster, agentPod("flapping", { readinessProbe }));
     const pod = await awaitReady(cluster, "flapping");

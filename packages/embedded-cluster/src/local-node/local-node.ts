@@ -8,12 +8,12 @@ import { EventRecorder } from "./event-recorder.ts";
 import { type Follower, follow } from "./follow.ts";
 import type { Isolation } from "./isolation.ts";
 import { recordOf, textOf } from "./json-shape.ts";
+import { endLeftOver } from "./left-over.ts";
 import { ensureNodeObject, reportNode, reportNodeStopped } from "./node-object.ts";
 import { NodePaths } from "./node-paths.ts";
 import { type AgentProgram, writeSkeleton } from "./pod-root.ts";
 import { type PodDependencies, PodRunner } from "./pod-runner.ts";
 import { probeIsolation } from "./probe-isolation.ts";
-import { endLeftOver } from "./process-identity.ts";
 import { relaxationsOf } from "./relaxations.ts";
 import { claims, pods } from "./resources.ts";
 import { Slots } from "./slots.ts";
@@ -47,7 +47,7 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
     await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeSkeleton(paths, agent);
   const kit = await probeIsolation(paths, agent, log);
-  const relaxations = relaxationsOf(kit.isolation);
+  const relaxations = relaxationsOf(kit);
   for (const relaxation of relaxations) log.warn({ isolation: kit.isolation }, relaxation);
 
   const addresses = await AddressPool.claim();

@@ -26,6 +26,8 @@ export interface LaunchKit {
   readonly agent: AgentProgram;
   /** The mounts of every pod (baseMounts). */
   readonly mounts: readonly MountLine[];
+  /** Where there are no namespaces: the command line that takes rights away (plainRights). */
+  readonly plainRights: readonly string[];
 }
 
 /** Prepares what all pods share. */
@@ -33,8 +35,9 @@ export async function prepareLaunchKit(
   paths: NodePaths,
   agent: AgentProgram,
   isolation: Isolation,
+  plainRights: readonly string[] = [],
 ): Promise<LaunchKit> {
-  return { isolation, paths, agent, mounts: await baseMounts(paths, agent, isolation) };
+  return { isolation, paths, agent, mounts: await baseMounts(paths, agent, isolation), plainRights };
 }
 
 /** One pod ready to be run, as often as its container is restarted. */
@@ -59,7 +62,8 @@ export function podLaunchOf(
   const sourceOf = (volume: string) => disks.get(volume) ?? paths.emptyDir(uid, volume);
   const beforeStart = async (initPid: number) => {
     const identity = await identifyProcess(initPid);
-    await writeFile(paths.processRecord(uid), JSON.stringify(identity ?? null), { mode: 0o600 });
+    const left = identity === undefined ? null : { ...identity, isGroup: isolation === "none" };
+    await writeFile(paths.processRecord(uid), JSON.stringify(left), { mode: 0o600 });
   };
   const prepareFolders = async () => {
     await mkdir(paths.pod(uid), { recursive: true, mode: 0o700 });
@@ -129,18 +133,18 @@ function plainLaunch(
   const command = call.command.map(onHost);
   const env = new Map([...call.env].map(([name, value]) => [name, onHost(value)]));
   const numbered = numberedEnv({ env, command }, onHost(plan.workingDir));
-  const dieWithParent = ["setpriv", "--no-new-privs", "--pdeathsig", "SIGKILL"];
+  const rights = kit.plainRights;
   const exec = ["/bin/sh", join(scriptsDirectory, "pod-exec.sh")];
   return {
     async launchPlan(output) {
       await prepareFolders();
       await mkdir(home, { recursive: true, mode: 0o700 });
       const init = ["/bin/sh", join(scriptsDirectory, "pod-init.sh")];
-      const [file = "", ...args] = [...dieWithParent, ...init, ...dieWithParent, ...exec, ...command];
+      const [file = "", ...args] = [...rights, ...init, ...rights, ...exec, ...command];
       return { file, args, env: numbered, ownPidNamespace: false, output, beforeStart };
     },
     inside(probeCommand) {
-      const [file = "", ...args] = [...dieWithParent, ...exec, ...probeCommand.map(onHost)];
+      const [file = "", ...args] = [...rights, ...exec, ...probeCommand.map(onHost)];
       return { file, args, env: numbered };
     },
   };

@@ -38,7 +38,19 @@ export interface PodPlan {
 }
 
 /** Folders of the pod's root that volumes may not cover or lie in. */
-const takenFolders = ["/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc", "/sbin"];
+const takenFolders = [
+  "/bin",
+  "/dev",
+  "/etc",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/libx32",
+  "/nix",
+  "/opt/holdfast",
+  "/proc",
+  "/sbin",
+];
 
 /** Reads what to run from a pod. Throws UnsupportedPodError naming the member that this node cannot honour. */
 export function planPod(pod: KubeObject): PodPlan {

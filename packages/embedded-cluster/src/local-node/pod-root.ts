@@ -1,5 +1,5 @@
-import { lstat, mkdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, mkdir, readFile, readlink, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { podUser } from "./container-env.ts";
 import { type Isolation, ownerInMounts } from "./isolation.ts";
 import type { NodePaths } from "./node-paths.ts";
@@ -52,6 +52,11 @@ export async function writeSkeleton(paths: NodePaths, agent: AgentProgram): Prom
   for (const folder of folders) await mkdir(join(paths.skeleton, folder), { recursive: true, mode: 0o755 });
   for (const device of devices) await writeFile(join(paths.skeleton, "dev", device), "");
   await writeFile(join(paths.skeleton, inPod.node), "");
+  const resolver = await resolverFile();
+  if (resolver !== undefined) {
+    await mkdir(dirname(join(paths.skeleton, resolver)), { recursive: true, mode: 0o755 });
+    await writeFile(join(paths.skeleton, resolver), "");
+  }
   const links = [
     ["pts/ptmx", "dev/ptmx"],
     ["/proc/self/fd", "dev/fd"],
@@ -71,6 +76,12 @@ export async function writeSkeleton(paths: NodePaths, agent: AgentProgram): Prom
   await writeFile(paths.group, await withEntry("/etc/group", groupLine, podUser.gid));
   await lstat(join(agent.directory, agent.entry)); // fails here, by name, rather than in every pod
   await lstat(agent.nodePath);
+}
+
+/** What /etc/resolv.conf is a link to, where that is in /run (systemd-resolved): pods have a /run of their own. */
+async function resolverFile(): Promise<string | undefined> {
+  const file = await realpath("/etc/resolv.conf").catch(() => undefined); // a host without one
+  return file?.startsWith("/run/") ? file : undefined;
 }
 
 const passwdLine = `${podUser.name}:x:${podUser.uid}:${podUser.gid}::${podUser.home}:/bin/sh`;
@@ -94,6 +105,8 @@ export async function baseMounts(paths: NodePaths, agent: AgentProgram, isolatio
     if (stat?.isDirectory()) mounts.push({ source: `/${folder}`, path: `/${folder}`, type: "none", options: readOnly });
   }
   const file = ["bind", "ro", "nosuid", "nodev"];
+  const resolver = await resolverFile();
+  if (resolver !== undefined) mounts.push({ source: resolver, path: resolver, type: "none", options: file });
   mounts.push(
     { source: paths.passwd, path: "/etc/passwd", type: "none", options: file },
     { source: paths.group, path: "/etc/group", type: "none", options: file },
@@ -104,7 +117,6 @@ export async function baseMounts(paths: NodePaths, agent: AgentProgram, isolatio
     { source: "devpts", path: "/dev/pts", type: "devpts", options: await ptyOptions(isolation) },
     tmpfs("/dev/shm", "1777", scratchSizes.shm, ["noexec"]),
     tmpfs("/tmp", "1777", scratchSizes.tmp, []),
-    tmpfs("/run", "1777", "16m", ["noexec"]),
     tmpfs(podUser.home, "0755", scratchSizes.home, [`uid=${owner.uid}`, `gid=${owner.gid}`]),
   );
   for (const device of devices)

@@ -8,13 +8,13 @@ import { type ContainerExit, ContainerProcess } from "./container-process.ts";
 import type { RecordEvent } from "./event-recorder.ts";
 import { sleep, untilAborted } from "./follow.ts";
 import { numberOf, recordOf, recordsOf, textOf } from "./json-shape.ts";
+import { endLeftOver } from "./left-over.ts";
 import { type LaunchKit, type PodLaunch, podLaunchOf } from "./pod-launch.ts";
 import { type PodPlan, planPod } from "./pod-plan.ts";
 import { PodReport, type PodView, type Termination } from "./pod-report.ts";
 import { attemptProbe } from "./probe-attempt.ts";
 import type { ProbePlan } from "./probe-plan.ts";
 import { probe } from "./prober.ts";
-import { endLeftOver } from "./process-identity.ts";
 import { kubeTime, pods, refOf } from "./resources.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
 import type { Slots } from "./slots.ts";
@@ -74,8 +74,8 @@ export class PodRunner {
     this.#report = new PodReport(pod, deps.addresses.hostIp);
     this.#status = new StatusWriter(deps.api, pod, this.#unwritable.signal, this.#deps.log);
     this.#logPath = deps.kit.paths.log(pod.metadata.namespace ?? "", pod.metadata.name, this.uid);
-    this.#output = new ContainerLog(this.#logPath);
-    this.#output.on("error", (error) => this.#deps.log.warn({ err: error }, "the container's output is not kept"));
+    const onLost = (error: unknown) => this.#deps.log.warn({ err: error }, "output of a container was not kept");
+    this.#output = new ContainerLog(this.#logPath, onLost);
     this.done = this.#live();
     this.observe(pod);
   }
@@ -221,7 +221,9 @@ export class PodRunner {
 
   /** Starts the container and waits for its end, probing meanwhile. */
   async #runOnce(launch: PodLaunch, plan: PodPlan, ip: string): Promise<ContainerExit> {
-    const process = new ContainerProcess(await launch.launchPlan(this.#output));
+    const prepared = await launch.launchPlan(this.#output).catch((error: unknown) => ({ failed: messageOf(error) }));
+    if ("failed" in prepared) return this.#notCreated(prepared.failed);
+    const process = new ContainerProcess(prepared);
     this.#process = process;
     if (this.#stopping.signal.aborted) this.#terminate(process);
     const probing = new AbortController();
@@ -258,6 +260,16 @@ export class PodRunner {
       this.#deps.record(this.#pod, "Warning", "Failed", `Error: the container was not started: ${complaint}`);
     this.#set({ state: { terminated }, started: false, ready: false });
     return exit;
+  }
+
+  #notCreated(message: string): ContainerExit {
+    this.#deps.record(this.#pod, "Warning", "Failed", `Error: the container was not created: ${message}`);
+    this.#set({
+      state: { terminated: { exitCode: 128, reason: "StartError", message } },
+      started: false,
+      ready: false,
+    });
+    return { code: 128, started: false, complaint: message };
   }
 
   async #backOff(delayMs: number, plan: PodPlan, exit: ContainerExit): Promise<void> {
@@ -366,7 +378,9 @@ export class PodRunner {
   async #finish(): Promise<void> {
     const { kit, log, api } = this.#deps;
     for (const held of this.#held) held.release();
-    await new Promise<void>((resolve) => (this.#output.destroyed ? resolve() : this.#output.end(() => resolve())));
+    await new Promise<void>((resolve) => {
+      this.#output.end(resolve);
+    });
     if (this.#leaving === "nodeStop") {
       await this.#status.flush();
       return;

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import type { Logger } from "pino";
 import type { KubeObject } from "../resource-api.ts";
 import { ContainerProcess } from "./container-process.ts";
-import type { Isolation } from "./isolation.ts";
+import { type Isolation, plainRights } from "./isolation.ts";
 import type { NodePaths } from "./node-paths.ts";
 import { type LaunchKit, podLaunchOf, prepareLaunchKit } from "./pod-launch.ts";
 import { planPod } from "./pod-plan.ts";
@@ -13,14 +13,21 @@ const patienceMs = 20_000;
 
 /** Finds how well this machine lets pods be kept apart, by running a trial pod each way, best first. */
 export async function probeIsolation(paths: NodePaths, agent: AgentProgram, log: Logger): Promise<LaunchKit> {
-  const ways: Isolation[] = process.geteuid?.() === 0 ? ["namespaces"] : ["user-namespaces"];
-  for (const isolation of ways) {
+  const asRoot: readonly Isolation[] = process.geteuid?.() === 0 ? ["namespaces"] : [];
+  for (const isolation of [...asRoot, "user-namespaces"] as const) {
     const kit = await prepareLaunchKit(paths, agent, isolation);
     const complaint = await tryPod(kit);
     if (complaint === undefined) return kit;
     log.warn({ isolation, complaint }, "pods cannot be isolated this way on this machine");
   }
-  return prepareLaunchKit(paths, agent, "none");
+  const complaints: string[] = [];
+  for (const rights of plainRights) {
+    const kit = await prepareLaunchKit(paths, agent, "none", rights);
+    const complaint = await tryPod(kit);
+    if (complaint === undefined) return kit;
+    complaints.push(complaint);
+  }
+  throw new Error(`No pod can be started on this machine: ${complaints.join("; ")}`);
 }
 
 /** Runs `true` as a pod would run. Answers why not, where it fails. */

@@ -1,4 +1,4 @@
-import type { Isolation } from "./isolation.ts";
+import type { LaunchKit } from "./pod-launch.ts";
 
 const always = [
   "Network policies are not enforced: any process on this machine can reach a pod's address.",
@@ -6,19 +6,31 @@ const always = [
   "Limits of CPU, memory and disk size are not enforced.",
 ];
 
-const perIsolation: Record<Isolation, readonly string[]> = {
-  namespaces: [],
-  "user-namespaces": [
-    "Pods run in user namespaces of the user that runs the node: outside its pod, an agent's process is that user.",
-  ],
-  none: [
-    "The kernel refuses namespaces: pods are plain processes of the user that runs the node and see its files, its processes and each other.",
-    "Pods have no root, user, /tmp or HOME of their own kind: paths in their variables are replaced by folders of the data directory.",
-    "Processes that leave their process group may outlive their pod.",
-  ],
-};
+/** What this node does less strictly than a real one: one sentence each. */
+export function relaxationsOf(kit: LaunchKit): readonly string[] {
+  switch (kit.isolation) {
+    case "namespaces":
+      return always;
+    case "user-namespaces":
+      return [`Pods run in user namespaces: outside its pod, a pod's process is ${nodeUser()}.`, ...always];
+    case "none":
+      return [
+        `The kernel refuses namespaces: pods are plain processes of ${nodeUser()}; they see the machine's files, its processes and each other.`,
+        "A pod has no root of its own: paths in its command and variables are replaced by folders of the data directory, and read-only mounts are writable.",
+        "A process that leaves its process group may outlive its pod.",
+        ...whatIsNotTaken(kit.plainRights),
+        ...always,
+      ];
+  }
+}
 
-/** What a node of that isolation does less strictly than a real one: one sentence each. */
-export function relaxationsOf(isolation: Isolation): readonly string[] {
-  return [...perIsolation[isolation], ...always];
+function nodeUser(): string {
+  const uid = process.geteuid?.() ?? 0;
+  return uid === 0 ? "the user that runs the node (root)" : `the user that runs the node (uid ${uid})`;
+}
+
+function whatIsNotTaken(rights: readonly string[]): string[] {
+  if (rights.length === 0)
+    return ["Pods keep all rights of that user, and may outlive a killed node until it is started again."];
+  return rights.includes("--bounding-set") ? [] : ["The capability bounding set of a pod is not emptied."];
 }

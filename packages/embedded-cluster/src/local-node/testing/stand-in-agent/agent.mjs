@@ -25,6 +25,6 @@ const server = createServer(async (request, response) => {
   }
 });
 server.listen(1024, process.env.HOLDFAST_AGENT_HOST, () => {
-  fs.writeFileSync("/tmp/listening", "");
+  fs.writeFileSync(`${process.env.HOME}/listening`, "");
   console.log("listening");
 });

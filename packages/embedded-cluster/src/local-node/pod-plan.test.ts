@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { planPod } from "./pod-plan.ts";
+import { agentPod } from "./testing/cluster.ts";
+import { UnsupportedPodError } from "./unsupported-pod-error.ts";
+
+const volumes = [
+  { name: "a", emptyDir: {} },
+  { name: "b", emptyDir: {} },
+];
+const mounted = (...paths: string[]) =>
+  agentPod("p", { volumeMounts: paths.map((mountPath, i) => ({ name: i === 0 ? "a" : "b", mountPath })) }, { volumes });
+
+describe("a pod is refused, naming what is not supported,", () => {
+  it.each([
+    ["with two containers", { ...agentPod("p"), spec: { containers: [{}, {}] } }, /exactly one container/],
+    ["without containers", { ...agentPod("p"), spec: null }, /exactly one container/],
+    ["with init containers", agentPod("p", {}, { initContainers: [{ name: "i" }] }), /initContainers/],
+    ["with a host path", agentPod("p", {}, { volumes: [{ name: "v", hostPath: { path: "/" } }] }), /volume v/],
+    [
+      "with a volume name that is a path",
+      agentPod("p", {}, { volumes: [{ name: "../x", emptyDir: {} }] }),
+      /DNS label/,
+    ],
+    ["with a block disk", agentPod("p", { volumeDevices: [{ name: "v", devicePath: "/dev/x" }] }), /volumeDevices/],
+    ["with a mount of the host's folders", mounted("/usr/lib/x"), /\/usr/],
+    ["with a mount over the agent", mounted("/opt/holdfast"), /\/opt\/holdfast/],
+    ["with a mount path that climbs", mounted("/work/../etc"), /plain absolute path/],
+    ["with a mount over the root", mounted("/"), /plain absolute path/],
+    ["with one mount inside another", mounted("/work", "/work/inner"), /lies in/],
+    [
+      "with a sub path",
+      agentPod("p", { volumeMounts: [{ name: "a", mountPath: "/w", subPath: "x" }] }, { volumes }),
+      /subPath/,
+    ],
+    ["with a mount of no volume", agentPod("p", { volumeMounts: [{ name: "z", mountPath: "/w" }] }), /no volume/],
+    ["with variables from a secret", agentPod("p", { env: [{ name: "X", valueFrom: { secretKeyRef: {} } }] }), /env X/],
+    ["with a gRPC probe", agentPod("p", { readinessProbe: { grpc: { port: 1 } } }), /readinessProbe/],
+    ["with a probe of no port", agentPod("p", { readinessProbe: { tcpSocket: { port: "none" } } }), /port "none"/],
+  ])("%s", (_, pod, message) => {
+    expect(() => planPod(pod)).toThrow(UnsupportedPodError);
+    expect(() => planPod(pod)).toThrow(message);
+  });
+});
+
+describe("a pod that is supported", () => {
+  it("may have mounts beside each other whose names begin alike", () => {
+    expect(planPod(mounted("/work", "/work-2")).mounts.map((mount) => mount.path)).toEqual(["/work", "/work-2"]);
+  });
+  it("has Kubernetes' defaults", () => {
+    const plan = planPod({
+      ...agentPod("p"),
+      spec: { containers: [{ name: "c", livenessProbe: { exec: { command: ["x"] } } }] },
+    });
+    expect(plan).toMatchObject({ restartPolicy: "Always", graceMs: 30_000, workingDir: "/" });
+    expect(plan.liveness).toMatchObject({
+      periodMs: 10_000,
+      timeoutMs: 1_000,
+      failureThreshold: 3,
+      successThreshold: 1,
+    });
+  });
+});

@@ -1,0 +1,177 @@
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type ApiServer, startApiServer } from "../api-server/api-server.ts";
+import type { KubeObject } from "../resource-api.ts";
+import { follow } from "./follow.ts";
+import { recordOf } from "./json-shape.ts";
+import { NodePaths } from "./node-paths.ts";
+import { claims, refOf } from "./resources.ts";
+import { createClaim, ensureNamespace, quiet } from "./testing/cluster.ts";
+import { VolumeStore } from "./volume-store.ts";
+
+let dataDir: string;
+let paths: NodePaths;
+let server: ApiServer;
+let stopping: AbortController;
+let following: Promise<void>;
+let store: VolumeStore;
+
+async function open(nodeUid = "node-1"): Promise<void> {
+  stopping = new AbortController();
+  const { signal } = stopping;
+  store = new VolumeStore({ api: server.api, paths, isolation: "none", nodeUid, log: quiet, signal });
+  following = follow(server.api, claims, store, signal, quiet);
+}
+
+async function close(): Promise<void> {
+  stopping.abort();
+  await following;
+  await store.idle();
+}
+
+/** Waits for the disk of the claim; its uid. */
+async function bound(name: string): Promise<string> {
+  const signal = AbortSignal.timeout(5_000);
+  const held = await store.hold({ namespace: "default", name, scheduled: true }, () => undefined, signal);
+  if (held === undefined) throw new Error(`claim ${name} was not bound`);
+  held.release();
+  const uid = held.path.split("/").at(-1) ?? "";
+  expect(existsSync(paths.volume(uid))).toBe(true);
+  return uid;
+}
+
+function read(name: string): Promise<KubeObject> {
+  return server.api.get({ resource: claims, namespace: "default", name });
+}
+
+/** Waits until the claim's object is gone and the node has done its part. */
+async function deleted(claim: KubeObject): Promise<void> {
+  const gone = new AbortController();
+  const list = await server.api.list(claims);
+  await server.api.delete(refOf(claims, claim));
+  for await (const event of server.api.watch(claims, list.resourceVersion, gone.signal))
+    if (event.type === "DELETED" && event.object.metadata.uid === claim.metadata.uid) gone.abort();
+}
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), "holdfast-volumes-"));
+  paths = new NodePaths(dataDir);
+  for (const folder of [paths.volumes, paths.trash]) await mkdir(folder, { recursive: true });
+  server = await startApiServer({ dataDir, port: 0, log: quiet });
+  await ensureNamespace(server.api);
+  await open();
+});
+afterEach(async () => {
+  await close();
+  await server.stop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+describe("a claim", () => {
+  it("gets a folder of its own and is Bound with the capacity it asked for", async () => {
+    await createClaim(server, "disk");
+    const uid = await bound("disk");
+    const claim = await read("disk");
+    expect(claim.metadata.uid).toBe(uid);
+    expect(recordOf(claim.spec).volumeName).toBe(`pvc-${uid}`);
+    expect(claim.status).toMatchObject({
+      phase: "Bound",
+      capacity: { storage: "1Gi" },
+      accessModes: ["ReadWriteOnce"],
+    });
+    expect((await stat(paths.volume(uid))).mode & 0o777).toBe(0o700);
+  });
+
+  it("that is deleted takes its folder with it", async () => {
+    await createClaim(server, "disk");
+    const uid = await bound("disk");
+    await writeFile(join(paths.volume(uid), "data"), "bytes");
+    await deleted(await read("disk"));
+    await close();
+    expect(await readdir(paths.volumes)).toEqual([]);
+    expect(await readdir(paths.trash)).toEqual([]);
+    expect(existsSync(paths.claimRecord(uid))).toBe(false);
+    await open();
+  });
+
+  it("that is deleted keeps its folder while a pod still holds it", async () => {
+    await createClaim(server, "disk");
+    const wanted = { namespace: "default", name: "disk", scheduled: true };
+    const held = await store.hold(wanted, () => undefined, AbortSignal.timeout(5_000));
+    store.onGone(await read("disk"));
+    await store.idle();
+    expect(existsSync(held?.path ?? "")).toBe(true);
+    held?.release();
+    await store.idle();
+    expect(existsSync(held?.path ?? "")).toBe(false);
+  });
+
+  it("whose folder is missing is Lost: an empty one is never put in its place", async () => {
+    await createClaim(server, "disk");
+    const uid = await bound("disk");
+    await close();
+    await rename(paths.volume(uid), join(dataDir, "taken-away"));
+    await open();
+    const signal = AbortSignal.timeout(5_000);
+    const saysLost = await new Promise<string>((resolve) => {
+      const onWait = (why: string) => why.includes("missing") && resolve(why);
+      store.hold({ namespace: "default", name: "disk", scheduled: true }, onWait, signal);
+    });
+    expect(saysLost).toContain('"disk"');
+    expect(recordOf((await read("disk")).status).phase).toBe("Lost");
+    expect(existsSync(paths.volume(uid))).toBe(false);
+  });
+});
+
+describe("a folder whose claim is not listed at the start", () => {
+  async function deletedWhileAway(): Promise<string> {
+    await createClaim(server, "disk");
+    const uid = await bound("disk");
+    await close();
+    await deleted(await read("disk"));
+    return uid;
+  }
+  /** The first listing is over once a claim made after it is bound. */
+  async function sorted(): Promise<void> {
+    await createClaim(server, "later");
+    await bound("later");
+  }
+
+  it("is removed where this very store had the claim: it was deleted while the node was away", async () => {
+    const uid = await deletedWhileAway();
+    await open();
+    await sorted();
+    expect(existsSync(paths.volume(uid))).toBe(false);
+  });
+
+  it("is kept where the store is another one", async () => {
+    const uid = await deletedWhileAway();
+    await open("node-of-another-store");
+    await sorted();
+    expect(existsSync(paths.volume(uid))).toBe(true);
+  });
+
+  it("is kept where the store is older than the claim: an earlier copy was put back", async () => {
+    const uid = await deletedWhileAway();
+    const record = { namespace: "default", name: "disk", store: "node-1", resourceVersion: "1000000000" };
+    await writeFile(paths.claimRecord(uid), JSON.stringify(record));
+    await open();
+    await sorted();
+    expect(existsSync(paths.volume(uid))).toBe(true);
+  });
+
+  it.each([
+    ["nothing is written", undefined],
+    ["the record is cut short", '{"namespace":"de'],
+  ])("is kept where %s about it", async (_, text) => {
+    const uid = await deletedWhileAway();
+    await rm(paths.claimRecord(uid));
+    if (text !== undefined) await writeFile(paths.claimRecord(uid), text);
+    await open();
+    await sorted();
+    expect(existsSync(paths.volume(uid))).toBe(true);
+  });
+});
