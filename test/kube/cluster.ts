@@ -1,0 +1,68 @@
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Deadline, systemClock } from "@holdfast/async";
+import { guestAgentImage, type Intercept, startEmbeddedCluster } from "@holdfast/embedded-cluster";
+import { connectKube, type KubeCluster, type KubeOptions } from "@holdfast/kube";
+import type { PodReading, SandboxReading } from "@holdfast/workspace";
+import { pino } from "pino";
+
+/** An embedded cluster whose pods run a program that only stays, and a client of it. */
+export interface TestCluster extends AsyncDisposable {
+  readonly cluster: KubeCluster;
+  readonly kubeconfigPath: string;
+  readonly warnings: readonly string[];
+  connect(more?: Partial<KubeOptions>): Promise<KubeCluster>;
+}
+
+const staying = "process.on('SIGTERM', () => process.exit(0)); setInterval(() => undefined, 1 << 30);";
+
+export async function startTestCluster(intercept?: Intercept): Promise<TestCluster> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-kube-"));
+  const directory = await mkdtemp(join(tmpdir(), "holdfast-agent-"));
+  await chmod(directory, 0o755); // a pod's user is not ours
+  await writeFile(join(directory, "main.mjs"), staying);
+  await writeFile(join(directory, "ready.mjs"), "");
+  const embedded = await startEmbeddedCluster({
+    dataDir: join(folder, "data"),
+    agent: { image: guestAgentImage, nodePath: process.execPath, directory, entry: "main.mjs" },
+    log: pino({ level: "silent" }),
+    ...(intercept === undefined ? {} : { intercept }),
+  });
+  const warnings: string[] = [];
+  const log = { info: () => undefined, warn: (line: string) => void warnings.push(line), error: () => undefined };
+  const access = { kubeconfigPath: embedded.kubeconfigPath };
+  const connect = (more: Partial<KubeOptions> = {}) => connectKube({ access, disk: "filesystem", log, ...more });
+  const cluster = await connect();
+  return {
+    cluster,
+    kubeconfigPath: embedded.kubeconfigPath,
+    warnings,
+    connect,
+    [Symbol.asyncDispose]: async () => {
+      await cluster.close();
+      await embedded.stop();
+      for (const path of [folder, directory]) await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+}
+
+/** A deadline that nothing here should need. */
+export const within = (budgetMs = 30_000): Deadline => new Deadline(systemClock, budgetMs);
+
+/** Waits as the domain does: subscribe, then read at every wake, until it is so. */
+export async function awaitPods(
+  cluster: KubeCluster,
+  sandbox: Pick<SandboxReading, "name" | "uid">,
+  isSo: (pods: readonly PodReading[]) => boolean,
+): Promise<readonly PodReading[]> {
+  using limit = within();
+  using changes = cluster.changes(sandbox.name);
+  for (;;) {
+    const pods = await cluster.readPods(sandbox, limit);
+    if (isSo(pods)) return pods;
+    await changes.next(limit.signal).catch((cause: unknown) => {
+      throw new Error(`still so: ${JSON.stringify(pods)}`, { cause });
+    });
+  }
+}
