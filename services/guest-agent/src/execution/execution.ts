@@ -60,6 +60,7 @@ export class Execution {
   /** Resolves once `state` is `ended`. */
   readonly ended: Promise<void>;
   readonly #endedNow = Promise.withResolvers<void>();
+  readonly #leaderGone = Promise.withResolvers<void>();
   readonly #marker: string;
   readonly #watchers = new Set<() => void>();
   #starting: Promise<void> | undefined;
@@ -108,8 +109,9 @@ export class Execution {
   }
 
   /**
-   * Ends everything of it: SIGTERM, grace, SIGKILL. Concurrent calls share one ending. Resolves once nothing is left and the
-   * result stands; rejects with CANCELLATION_UNCONFIRMED naming what survived. Without effect on one that has ended.
+   * Ends everything of it: SIGTERM, grace, SIGKILL. Concurrent calls share one ending. Resolves once nothing is left, which may
+   * be before a slow reader has had the output and the result stands; rejects with CANCELLATION_UNCONFIRMED naming what
+   * survived. Without effect on one that has ended.
    */
   async end(cause: EndCause, graceMs = cancelGraceDefaultMs): Promise<void> {
     await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to end.
@@ -119,7 +121,7 @@ export class Execution {
     const survivors = await this.#endAll(program, graceMs);
     if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
     void this.#finish(program);
-    await this.ended;
+    await this.#leaderGone.promise;
   }
 
   /** Makes this reader the one that the program waits for, in place of any other. */
@@ -194,6 +196,7 @@ export class Execution {
 
   #leaderExited(program: Program, status: ExitStatus): void {
     this.#leaderExit = { status, ranMs: performance.now() - this.#startedAtMs };
+    this.#leaderGone.resolve();
     this.#cancelTimeout();
     // Node resumes a child's outputs two ticks after its exit, whoever paused them.
     const pauseAgain = (): void => {

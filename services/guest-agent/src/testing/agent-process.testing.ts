@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Deadline, systemClock } from "@holdfast/async";
+import { LinkClient } from "@holdfast/guest-link";
+import { onTestFinished } from "vitest";
+import { bundleGuestAgent } from "../../bundle.ts";
+
+export const host = "127.32.0.1";
+export const token = "5d2a1f0e-9a3f-4d8e-b0a5-3f1f6f0c7a11";
+
+export interface AgentProcess {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly port: number;
+  readonly link: LinkClient;
+  /** The workspace's root, for this agent alone. */
+  readonly root: string;
+  readonly directory: string;
+  readonly socket: string;
+  /** Resident memory in bytes. */
+  rss(): number;
+  /** What it has written to standard error. */
+  log(): string;
+  /** Resolves with its exit code or signal. */
+  readonly exited: Promise<number | NodeJS.Signals | null>;
+}
+
+export const soon = (ms = 10_000): Deadline => new Deadline(systemClock, ms);
+
+/** Runs the real, bundled agent for one test, on a port of its own. */
+export async function agentProcess(env: NodeJS.ProcessEnv = {}): Promise<AgentProcess> {
+  const { directory, entry } = await bundleGuestAgent();
+  const root = mkdtempSync(join(tmpdir(), "holdfast-agent-test-"));
+  const socket = join(root, "..", `${root.split("/").at(-1)}.sock`);
+  const child = spawn(process.execPath, [entry], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: {
+      ...process.env,
+      HOLDFAST_AGENT_TOKEN: token,
+      HOLDFAST_AGENT_HOST: host,
+      HOLDFAST_AGENT_PORT: "0",
+      HOLDFAST_AGENT_SOCKET: socket,
+      HOLDFAST_WORKSPACE_ROOT: root,
+      ...env,
+    },
+  });
+  const exited = new Promise<number | NodeJS.Signals | null>((resolve) =>
+    child.once("exit", (code, signal) => resolve(signal ?? code)),
+  );
+  let log = "";
+  const port = await new Promise<number>((resolve, reject) => {
+    child.stderr.on("data", (chunk) => {
+      log += chunk;
+      const match = /serving on [\d.]+:(\d+),/.exec(log);
+      if (match) resolve(Number(match[1]));
+    });
+    exited.then((how) => reject(new Error(`the agent ended with ${how}:\n${log}`)));
+  });
+  const link = new LinkClient({ host, port, token }, systemClock);
+  onTestFinished(async () => {
+    link.close();
+    child.kill("SIGKILL");
+    await exited;
+    rmSync(root, { recursive: true, force: true });
+    rmSync(socket, { force: true });
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error("the agent has no pid");
+  return {
+    child,
+    pid,
+    port,
+    link,
+    root,
+    directory,
+    socket,
+    exited,
+    rss: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024,
+    log: () => log,
+  };
+}
+
+/** Resolves once it holds; polls, since it is about another process. */
+export async function eventually(holds: () => boolean, withinMs = 5_000): Promise<void> {
+  const endsAt = performance.now() + withinMs;
+  while (!holds()) {
+    if (performance.now() > endsAt) throw new Error(`did not become true within ${withinMs} ms: ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
