@@ -18,6 +18,7 @@ export interface ApiServerOptions {
   /** 0 takes the port of the last run if it is free, else any. */
   readonly port: number;
   readonly log: Logger;
+  /** The time that is written on objects. */
   readonly now?: () => Date;
   readonly history?: HistoryLimits;
   readonly bookmarkIntervalMs?: number;
@@ -52,7 +53,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     store.close();
   };
   try {
-    const credentials = await keepCredentials(directory, now());
+    const credentials = await keepCredentials(directory, new Date()); // callers judge a certificate by their own clock
     const listener = new ApiListener({
       registry,
       credentials,

@@ -8,7 +8,9 @@ import type {
   WatchEvent,
 } from "../resource-api.ts";
 import { badRequest, notServed } from "./refusals.ts";
-import { parse, type Registry, type Target } from "./registry/registry.ts";
+import { parse } from "./registry/object-text.ts";
+import type { Registry } from "./registry/registry.ts";
+import type { Target } from "./registry/target.ts";
 import { findType, type ResourceType } from "./resource-types.ts";
 
 const watchBatch = 100;

@@ -1,6 +1,7 @@
 import type { KubeObject, ObjectMeta, OwnerReference } from "../../resource-api.ts";
 import { foregroundFinalizer, orphanFinalizer, withFinalizers } from "../registry/deletion.ts";
-import type { Owned, Registry } from "../registry/registry.ts";
+import type { Registry } from "../registry/registry.ts";
+import type { Owned } from "../registry/target.ts";
 import { findKind } from "../resource-types.ts";
 
 /**
@@ -33,9 +34,9 @@ export class GarbageCollector {
     const found = this.#registry.findByUid(uid);
     if (found === undefined) return;
     const { metadata } = found.object;
-    if (has(metadata, orphanFinalizer)) return this.#orphanDependents(found);
-    if (has(metadata, foregroundFinalizer)) return this.#deleteDependents(found);
-    if (metadata.deletionTimestamp === undefined) this.#deleteIfDangling(found);
+    if (has(metadata, orphanFinalizer)) this.#orphanDependents(found);
+    else if (has(metadata, foregroundFinalizer)) this.#deleteDependents(found);
+    else if (metadata.deletionTimestamp === undefined) this.#deleteIfDangling(found);
   }
 
   #orphanDependents(owner: Owned): void {
@@ -48,7 +49,7 @@ export class GarbageCollector {
     const { uid = "" } = owner.object.metadata;
     const dependents = this.#registry.dependentsOf(uid);
     const blocking = dependents.filter(({ object }) => blocks(object.metadata, uid));
-    if (blocking.length === 0) return this.#dropFinalizer(owner, foregroundFinalizer);
+    if (blocking.length === 0) this.#dropFinalizer(owner, foregroundFinalizer);
     for (const { object } of dependents) this.#lookLater(object.metadata.uid ?? "");
   }
 
@@ -59,7 +60,10 @@ export class GarbageCollector {
     const standings = ownerReferences.map((owner) => ({ owner, standing: this.#standingOf(owner, item) }));
     const lost = standings.filter(({ standing }) => standing !== "solid");
     if (lost.length === 0) return;
-    if (lost.length < standings.length) return this.#dropOwners(item, new Set(lost.map(({ owner }) => owner.uid)));
+    if (lost.length < standings.length) {
+      this.#dropOwners(item, new Set(lost.map(({ owner }) => owner.uid)));
+      return;
+    }
     const isAwaited = lost.some(({ standing }) => standing === "awaiting");
     const foreground = isAwaited && this.#registry.dependentsOf(uid).length > 0;
     this.#registry.delete(item.target, {

@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import { ApiStatusError } from "../../api-status-error.ts";
 import type { KubeObject } from "../../resource-api.ts";
-import { parse, type Registry } from "../registry/registry.ts";
+import { parse } from "../registry/object-text.ts";
+import type { Registry } from "../registry/registry.ts";
 import { findType } from "../resource-types.ts";
 import type { Change } from "../store/object-store.ts";
 import { ClaimProtection } from "./claim-protection.ts";

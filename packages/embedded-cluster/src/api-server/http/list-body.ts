@@ -1,4 +1,4 @@
-import type { ListPage } from "../registry/registry.ts";
+import type { ListPage } from "../registry/list-page.ts";
 import { apiVersionOf, type ResourceType } from "../resource-types.ts";
 
 /** Writes a list as JSON text, without parsing its items. */

@@ -1,7 +1,7 @@
 import { isObject } from "../../json.ts";
 import type { DeleteWish } from "../../resource-api.ts";
 import { badRequest, invalidOptions } from "../refusals.ts";
-import type { ListWish } from "../registry/registry.ts";
+import type { ListWish } from "../registry/list-page.ts";
 import type { WatchStart } from "../registry/watch-cursor.ts";
 
 /** Reads the options of a list. */

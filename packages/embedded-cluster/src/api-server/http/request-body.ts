@@ -37,10 +37,21 @@ export function parseJson(text: string): unknown {
   return parseText(text, JSON.parse);
 }
 
+/** Nothing that Kubernetes means is nested like this; deeper, reading and writing would exhaust the stack. */
+const deepest = 500;
+
 function parseText(text: string, parse: (text: string) => unknown): unknown {
+  let value: unknown;
   try {
-    return parse(text);
+    value = parse(text);
   } catch (error) {
     throw badRequest(`couldn't read the request body: ${error instanceof Error ? error.message : String(error)}`);
   }
+  if (isDeeperThan(value, deepest)) throw badRequest(`the request body is nested more than ${deepest} levels deep`);
+  return value;
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((member) => isDeeperThan(member, levels - 1));
 }

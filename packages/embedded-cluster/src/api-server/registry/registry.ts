@@ -1,12 +1,10 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { isObject, valueAt } from "../../json.ts";
 import type { DeleteWish, KubeObject, ObjectMeta, PatchType } from "../../resource-api.ts";
 import {
   alreadyExists,
   badRequest,
   conflict,
-  expired,
   forbidden,
   internalError,
   invalid,
@@ -14,44 +12,21 @@ import {
   staleResourceVersion,
   tooLargeResourceVersion,
 } from "../refusals.ts";
-import { findKind, type ResourceType, resourceTypes, storageNameOf } from "../resource-types.ts";
+import { type ResourceType, storageNameOf } from "../resource-types.ts";
 import type { Change, ChangeType, ObjectKey, ObjectStore, StoredObject } from "../store/object-store.ts";
-import { decodeContinueToken, encodeContinueToken } from "./continue-token.ts";
 import { assertPreconditions, isDeletionComplete, planDeletion } from "./deletion.ts";
 import { rulesOf } from "./kinds/kind-rules.ts";
+import { type ListPage, type ListWish, listPage } from "./list-page.ts";
 import { invalidValue, validateMetadata } from "./metadata-rules.ts";
 import { readObject } from "./object-shape.ts";
+import { parse, serialise } from "./object-text.ts";
+import { newMetadata, withSpecOf, withStatusOf } from "./object-update.ts";
 import { applyPatchTo } from "./patches.ts";
+import { randomSuffix } from "./random-suffix.ts";
 import { compileSelection, type Selection } from "./selectors.ts";
+import { keyOf, namespaceType, type Owned, ownedOf, type Target } from "./target.ts";
 import { rfc3339 } from "./timestamp.ts";
 import { WatchCursor, type WatchStart } from "./watch-cursor.ts";
-
-/** Where a request is directed; `namespace` is "" for a cluster-scoped type. */
-export interface Target {
-  readonly type: ResourceType;
-  readonly namespace: string;
-  readonly name: string;
-}
-
-export interface ListWish extends Selection {
-  readonly limit?: number | undefined;
-  readonly continue?: string | undefined;
-  /** An exact version to read at. */
-  readonly exactVersion?: number | undefined;
-  /** Refuse to answer from a version before this one. */
-  readonly notOlderThan?: number | undefined;
-}
-
-export interface ListPage {
-  /** Each item as JSON text. */
-  readonly bodies: string[];
-  readonly resourceVersion: number;
-  readonly continue: string | undefined;
-  /** Known only where nothing is selected. */
-  readonly remaining: number | undefined;
-}
-
-const listBatch = 500;
 
 /** Namespaces that cannot be deleted. */
 const keptNamespaces = new Set(["default", "kube-system"]);
@@ -101,7 +76,7 @@ export class Registry {
       ...(type.hasStatus && rules.createsWithStatus !== true ? withoutStatus : sent),
       apiVersion: sent.apiVersion,
       kind: sent.kind,
-      metadata: this.#newMeta(type, namespace, name, uid, metadata),
+      metadata: newMetadata(type, { namespace, name, uid, now: this.#now() }, metadata),
     };
     const defaulted = rules.withDefaults?.(base) ?? base;
     const object = rules.initialised?.(defaulted) ?? defaulted;
@@ -166,34 +141,7 @@ export class Registry {
   }
 
   list(type: ResourceType, namespace: string | undefined, wish: ListWish = {}): ListPage {
-    const matches = compileSelection(type, wish);
-    const resource = storageNameOf(type);
-    const token = wish.continue === undefined || wish.continue === "" ? undefined : decodeContinueToken(wish.continue);
-    const at = this.#versionToListAt(wish, token?.rv);
-    const limit = wish.limit === undefined || wish.limit <= 0 ? Number.POSITIVE_INFINITY : wish.limit;
-
-    const found: StoredObject[] = [];
-    let after: ObjectKey | undefined = token === undefined ? undefined : { resource, ...token };
-    let more = true;
-    // One more than the page holds, to know whether another follows.
-    while (more && found.length <= limit) {
-      const batch = this.#store.pageAt(at, resource, namespace, after, Math.min(listBatch, limit + 1));
-      more = batch.length > 0;
-      after = batch.at(-1);
-      for (const item of batch) {
-        if (found.length <= limit && (matches === undefined || matches(JSON.parse(item.body)))) found.push(item);
-      }
-    }
-    const page = found.length > limit ? found.slice(0, limit) : found;
-    const last = found.length > limit ? page.at(-1) : undefined;
-    return {
-      bodies: page.map((item) => item.body),
-      resourceVersion: at,
-      continue:
-        last === undefined ? undefined : encodeContinueToken({ rv: at, namespace: last.namespace, name: last.name }),
-      remaining:
-        last === undefined || matches !== undefined ? undefined : this.#store.countAt(at, resource, namespace, last),
-    };
+    return listPage(this.#store, type, namespace, wish);
   }
 
   /** Opens a cursor over the changes of one type. The caller closes it. */
@@ -262,22 +210,6 @@ export class Registry {
     return { stored, object: parse(stored.body) };
   }
 
-  #newMeta(type: ResourceType, namespace: string, name: string, uid: string, sent: ObjectMeta): ObjectMeta {
-    const { labels, annotations, finalizers, ownerReferences, generateName } = sent;
-    return {
-      name,
-      ...(generateName === undefined ? {} : { generateName }),
-      ...(type.namespaced ? { namespace } : {}),
-      uid,
-      ...(type.hasGeneration ? { generation: 1 } : {}),
-      creationTimestamp: rfc3339(this.#now()),
-      ...(labels === undefined ? {} : { labels }),
-      ...(annotations === undefined ? {} : { annotations }),
-      ...(ownerReferences === undefined ? {} : { ownerReferences }),
-      ...(finalizers === undefined ? {} : { finalizers }),
-    };
-  }
-
   #generateName(type: ResourceType, namespace: string, prefix: string | undefined): string {
     if (prefix === undefined || prefix === "") return "";
     for (let attempt = 0; attempt < 8; attempt++) {
@@ -324,34 +256,9 @@ export class Registry {
     if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion)
       throw staleResourceVersion(type, name);
 
-    const next = subresource === "status" ? withStatusOf(sent, old) : this.#withSpecOf(type, sent, old);
+    const next = subresource === "status" ? withStatusOf(sent, old) : withSpecOf(type, sent, old);
     this.#assertValid(type, next, old);
     return this.#settle(stored, old, next);
-  }
-
-  /** Everything but what the server alone decides; the status stays where it is a subresource. */
-  #withSpecOf(type: ResourceType, sent: KubeObject, old: KubeObject): KubeObject {
-    const { labels, annotations, finalizers, ownerReferences } = sent.metadata;
-    const { labels: _l, annotations: _n, finalizers: _f, ownerReferences: _o, ...kept } = old.metadata;
-    const metadata: ObjectMeta = {
-      ...kept,
-      ...(labels === undefined ? {} : { labels }),
-      ...(annotations === undefined ? {} : { annotations }),
-      ...(ownerReferences === undefined ? {} : { ownerReferences }),
-      ...(finalizers === undefined ? {} : { finalizers }),
-    };
-    const { status: sentStatus, ...members } = sent;
-    const status = type.hasStatus ? old.status : sentStatus;
-    const replaced: KubeObject = {
-      ...members,
-      apiVersion: old.apiVersion,
-      kind: old.kind,
-      metadata,
-      ...(status === undefined ? {} : { status }),
-    };
-    const next = rulesOf(type).withDefaults?.(replaced) ?? replaced;
-    if (!type.hasGeneration || sameBut(["metadata", "status"], next, old)) return next;
-    return { ...next, metadata: { ...next.metadata, generation: (old.metadata.generation ?? 0) + 1 } };
   }
 
   #assertValid(type: ResourceType, object: KubeObject, old: KubeObject | undefined): void {
@@ -405,84 +312,4 @@ export class Registry {
     for (const listener of this.#listeners) listener(change);
     return parse(change.body);
   }
-
-  #versionToListAt(wish: ListWish, pageVersion: number | undefined): number {
-    const current = this.#store.revision;
-    const wanted = pageVersion ?? wish.exactVersion;
-    const newest = wanted ?? wish.notOlderThan ?? 0;
-    if (newest > current) throw tooLargeResourceVersion(newest, current);
-    if (wanted === undefined) return current;
-    if (wanted < this.#store.compacted) {
-      throw expired(
-        pageVersion === undefined
-          ? `The resourceVersion for the provided list is too old.`
-          : "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
-      );
-    }
-    return wanted;
-  }
-}
-
-/** An object with what is needed to act on it. */
-export interface Owned {
-  readonly target: Target;
-  readonly object: KubeObject;
-}
-
-function ownedOf(stored: StoredObject): Owned {
-  const object = parse(stored.body);
-  const type = findKind(object.apiVersion, object.kind);
-  if (type === undefined) throw internalError(`the store holds a ${object.kind}, which is not served`);
-  return { target: { type, namespace: stored.namespace, name: stored.name }, object };
-}
-
-function namespaceType(): ResourceType {
-  const found = resourceTypes.find((type) => type.kind === "Namespace");
-  if (found === undefined) throw internalError("namespaces are not served");
-  return found;
-}
-
-function keyOf({ type, namespace, name }: Target): ObjectKey {
-  return { resource: storageNameOf(type), namespace, name };
-}
-
-/** Status is replaced, everything else stays: the metadata of a status write is not looked at. */
-function withStatusOf(sent: KubeObject, old: KubeObject): KubeObject {
-  const { status: _, ...kept } = old;
-  return {
-    ...kept,
-    apiVersion: old.apiVersion,
-    kind: old.kind,
-    metadata: old.metadata,
-    ...(sent.status === undefined ? {} : { status: sent.status }),
-  };
-}
-
-function sameBut(ignored: readonly string[], a: KubeObject, b: KubeObject): boolean {
-  const pick = (object: KubeObject) =>
-    Object.fromEntries(Object.entries(object).filter(([member]) => !ignored.includes(member)));
-  return isDeepStrictEqual(pick(a), pick(b));
-}
-
-/** apiVersion, kind and metadata come first, in this order: a list of a built-in kind cuts the first two off as text. */
-function serialise(object: KubeObject, rv: number): string {
-  const { apiVersion, kind, metadata, ...members } = object;
-  return JSON.stringify({ apiVersion, kind, metadata: { ...metadata, resourceVersion: String(rv) }, ...members });
-}
-
-/** Reads back what serialise wrote. */
-export function parse(body: string): KubeObject {
-  const value: unknown = JSON.parse(body);
-  if (!isStoredObject(value)) throw internalError("the store holds something that is not an object");
-  return value;
-}
-
-function isStoredObject(value: unknown): value is KubeObject {
-  return isObject(value) && typeof value.kind === "string" && typeof valueAt(value, "metadata.name") === "string";
-}
-
-const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789";
-
-function randomSuffix(): string {
-  return Array.from(randomBytes(5), (byte) => suffixAlphabet[byte % suffixAlphabet.length]).join("");
 }

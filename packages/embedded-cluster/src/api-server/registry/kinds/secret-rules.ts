@@ -5,7 +5,9 @@ import type { KindRules } from "./kind-rules.ts";
 export const secretRules: KindRules = {
   withDefaults: (secret) => {
     const { stringData, ...stored } = secret;
-    const data = { ...(isObject(secret.data) ? secret.data : {}) };
+    const { data: sent = {} } = secret;
+    if (stringData === undefined) return { ...secret, type: secret.type ?? "Opaque", data: sent };
+    const data = { ...(isObject(sent) ? sent : {}) };
     for (const [key, value] of Object.entries(isObject(stringData) ? stringData : {})) {
       data[key] = Buffer.from(String(value)).toString("base64");
     }
@@ -18,4 +20,8 @@ export const secretRules: KindRules = {
       data,
     };
   },
+  validate: ({ data }) =>
+    isObject(data) && Object.values(data).every((value) => typeof value === "string")
+      ? []
+      : [{ reason: "FieldValueInvalid", field: "data", message: "Invalid value: must be a map of base64 strings" }],
 };

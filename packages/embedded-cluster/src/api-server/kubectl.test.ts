@@ -1,0 +1,75 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  openTestServer,
+  podObject,
+  podsPath,
+  sandboxesPath,
+  sandboxObject,
+  type TestServer,
+  withDefaultNamespace,
+} from "./testing/test-server.ts";
+
+const run = promisify(execFile);
+const isThere = (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "kubectl")));
+const title = isThere ? "kubectl" : "kubectl (skipped: there is none on PATH)";
+
+describe.skipIf(!isThere)(title, () => {
+  let test: TestServer;
+  beforeAll(async () => {
+    test = await withDefaultNamespace(await openTestServer());
+    await test.call("POST", sandboxesPath, sandboxObject("a"));
+    await test.call("POST", podsPath, podObject("a"));
+  });
+  afterAll(() => test.close());
+
+  const kubectl = async (...args: string[]): Promise<string> => {
+    const all = ["--kubeconfig", test.server.kubeconfigPath, "--request-timeout=10s", ...args];
+    const cacheDir = join(test.dataDir, "kubectl-cache");
+    const { stdout } = await run("kubectl", ["--cache-dir", cacheDir, ...all], { timeout: 20_000 });
+    return stdout;
+  };
+
+  it("gets by short and long names, in all namespaces and by selector", async () => {
+    expect(await kubectl("get", "sandbox", "a", "-o", "jsonpath={.spec.operatingMode}")).toBe("Running");
+    expect(await kubectl("get", "po", "-A", "-o", "name")).toBe("pod/a\n");
+    expect(await kubectl("get", "po", "-l", "x=y", "-o", "name")).toBe("");
+    expect(
+      await kubectl("get", "sandboxes,pods,svc,pvc,events,secrets,netpol,sandboxtemplates", "-o", "name"),
+    ).toContain("pod/a");
+  });
+
+  it("describes", async () => {
+    const text = await kubectl("describe", "sandbox", "a");
+    expect(text).toContain("Operating Mode:  Running");
+    expect(text).toContain("Events:");
+    expect(await kubectl("describe", "pod", "a")).toContain("Status:");
+  });
+
+  it("patches by merge and by JSON Patch, and words a failed test as the real server does", async () => {
+    const suspend = '{"spec":{"operatingMode":"Suspended"}}';
+    expect(await kubectl("patch", "sandbox", "a", "--type=merge", "-p", suspend)).toContain("patched");
+    const test = '[{"op":"test","path":"/metadata/uid","value":"other"}]';
+    await expect(kubectl("patch", "sandbox", "a", "--type=json", "-p", test)).rejects.toThrow(
+      "The request is invalid: the server rejected our request due to an error in our request",
+    );
+  });
+
+  it("annotates, labels, waits and deletes", async () => {
+    await test.call("POST", podsPath, podObject("short-lived"));
+    expect(await kubectl("annotate", "pod", "short-lived", "x=y")).toContain("annotated");
+    expect(await kubectl("label", "pod", "short-lived", "x=y")).toContain("labeled");
+    expect(await kubectl("delete", "pod", "short-lived")).toContain("deleted");
+    expect(await kubectl("get", "pod", "short-lived", "--ignore-not-found")).toBe("");
+  });
+
+  it("creates without its client-side schema check", async () => {
+    const file = join(test.dataDir, "made.json");
+    await writeFile(file, JSON.stringify(sandboxObject("made")));
+    expect(await kubectl("create", "--validate=false", "-f", file)).toContain("created");
+  });
+});
