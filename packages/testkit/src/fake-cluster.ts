@@ -1,0 +1,355 @@
+import { Broadcast, type Clock, type Deadline, type Subscription } from "@holdfast/async";
+import { claimNameOf, type PodUid, sandboxNameOf, sandboxUidOf, type WorkspaceId } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+import type {
+  Cluster,
+  CreateEnding,
+  CreateWish,
+  DeleteWish,
+  DiskVerdict,
+  ListPage,
+  ListWish,
+  Mode,
+  ModeWish,
+  PodReading,
+  Refusal,
+  Remains,
+  SandboxReading,
+  TemplateReading,
+  WriteEnding,
+} from "@holdfast/workspace";
+import {
+  noStamps,
+  readingOf,
+  type SandboxSeed,
+  type StoredPod,
+  type StoredSandbox,
+  usableDisk,
+} from "./fake-cluster-objects.ts";
+import { endPods, type Habits, newPod, reconcile } from "./fake-controller.ts";
+import { type Fault, FaultPlan } from "./fault-plan.ts";
+
+/** The cluster port in memory, with a small faithful controller, faults on command, and a count of every request. */
+export class FakeCluster implements Cluster {
+  readonly plan = new FaultPlan();
+  readonly habits: Habits = { controller: true, podsStart: true, podsEnd: true };
+  readonly templates = new Map<string, TemplateReading>();
+  /** Claim name → uid. */
+  readonly claims = new Map<string, string>();
+  /** What was written, as it was wished. */
+  readonly sent: (CreateWish | ModeWish | DeleteWish)[] = [];
+  readonly #clock: Clock;
+  readonly #sandboxes = new Map<string, StoredSandbox>();
+  readonly #broadcast = new Broadcast<string>();
+  readonly #late: (() => { readonly t: string })[] = [];
+  #uids = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.addTemplate("small");
+  }
+
+  addTemplate(name: string, disk: DiskVerdict = usableDisk): void {
+    this.templates.set(name, { name, disk, blueprint: { template: name } });
+  }
+
+  /** Puts a Sandbox there, as another tool or an earlier process left it. */
+  seed(id: WorkspaceId, seed: SandboxSeed = {}): StoredSandbox {
+    const sandbox = this.#newSandbox(sandboxNameOf(id), seed);
+    this.#sandboxes.set(sandbox.name, sandbox);
+    this.#changed(sandbox);
+    return sandbox;
+  }
+
+  /** The Sandbox of the workspace as it is stored. Throws when there is none. */
+  stored(id: WorkspaceId): StoredSandbox {
+    const sandbox = this.#sandboxes.get(sandboxNameOf(id));
+    if (!sandbox) throw new Error(`no Sandbox stands for ${id}`);
+    return sandbox;
+  }
+
+  stands(id: WorkspaceId): boolean {
+    return this.#sandboxes.has(sandboxNameOf(id));
+  }
+
+  /** Its pods; a pod may be changed in place, followed by `wake`. */
+  pods(id: WorkspaceId): readonly StoredPod[] {
+    return this.#sandboxes.get(sandboxNameOf(id))?.pods ?? [];
+  }
+
+  /** The pod with this uid, whoever owns it. */
+  podOf(uid: PodUid): StoredPod | undefined {
+    return [...this.#sandboxes.values()].flatMap(({ pods }) => pods).find((pod) => pod.uid === uid);
+  }
+
+  /** Wakes whoever waits for a change of it. */
+  wake(id: WorkspaceId): void {
+    this.#broadcast.wake(sandboxNameOf(id));
+  }
+
+  /** The controller looks once, whatever its habit is. */
+  observe(id: WorkspaceId): void {
+    reconcile(this.stored(id), this.habits);
+    this.wake(id);
+  }
+
+  /** Every dying pod goes; the controller looks again if that is its habit. */
+  endPods(id: WorkspaceId): void {
+    const sandbox = this.stored(id);
+    endPods(sandbox);
+    if (this.habits.controller) reconcile(sandbox, this.habits);
+    this.wake(id);
+  }
+
+  /** The pod is replaced by another one of the same owner, as after a node's loss. */
+  replacePod(id: WorkspaceId): StoredPod {
+    const sandbox = this.stored(id);
+    const pod = newPod(sandbox, { ...this.habits, podsStart: true });
+    sandbox.pods = [pod];
+    this.wake(id);
+    return pod;
+  }
+
+  /** Somebody else changes the mode, with a written-by of theirs. */
+  foreignMode(id: WorkspaceId, mode: Mode): void {
+    const sandbox = this.stored(id);
+    this.#uids += 1;
+    this.#write(sandbox, { mode, writtenBy: `foreign-${this.#uids}`, now: this.#clock.now() });
+  }
+
+  /** Somebody else deletes it, at once and with all that belongs to it. */
+  foreignDelete(id: WorkspaceId): void {
+    this.#sandboxes.delete(sandboxNameOf(id));
+    this.#deleteClaims(sandboxNameOf(id));
+    this.wake(id);
+  }
+
+  /** Lets requests that were sent and not answered arrive now. Says how each ended. */
+  deliverLate(): string[] {
+    return this.#late.splice(0).map((arrive) => arrive().t);
+  }
+
+  async readTemplate(name: string, within: Deadline): Promise<TemplateReading> {
+    await this.plan.arriveRead("readTemplate", within);
+    const template = this.templates.get(name);
+    if (template) return template;
+    throw new HoldfastError("WORKSPACE_NOT_FOUND", {
+      message: `no SandboxTemplate ${name}`,
+      metadata: { template: name },
+    });
+  }
+
+  async readSandbox(name: string, within: Deadline): Promise<SandboxReading | undefined> {
+    await this.plan.arriveRead("readSandbox", within);
+    const sandbox = this.#sandboxes.get(name);
+    return sandbox && readingOf(sandbox);
+  }
+
+  async readPods(of: Pick<SandboxReading, "name" | "uid">, within: Deadline): Promise<readonly PodReading[]> {
+    await this.plan.arriveRead("readPods", within);
+    const sandbox = this.#sandboxes.get(of.name);
+    return sandbox?.uid === of.uid ? sandbox.pods.map((pod) => ({ ...pod })) : [];
+  }
+
+  async readClaimUids(sandbox: SandboxReading, within: Deadline): Promise<Readonly<Record<string, string>>> {
+    await this.plan.arriveRead("readClaimUids", within);
+    const names = claimNames(sandbox.disk, sandbox.name);
+    return Object.fromEntries(
+      names.flatMap((name) => {
+        const uid = this.claims.get(name);
+        return uid === undefined ? [] : [[name, uid]];
+      }),
+    );
+  }
+
+  async readRemains(gone: DeleteWish & { readonly entries: readonly string[] }, within: Deadline): Promise<Remains> {
+    await this.plan.arriveRead("readRemains", within);
+    const sandbox = this.#sandboxes.get(gone.name);
+    const ours = sandbox?.uid === gone.uid;
+    const claims = gone.entries.map((entry) => claimNameOf(entry, gone.name)).filter((name) => this.claims.has(name));
+    return { sandbox: ours, pods: ours ? sandbox.pods.map(({ name }) => name) : [], claims };
+  }
+
+  async createSandbox(wish: CreateWish, within: Deadline): Promise<CreateEnding> {
+    this.sent.push(wish);
+    return await this.#carryOut("createSandbox", within, () => this.#create(wish));
+  }
+
+  async setMode(wish: ModeWish, within: Deadline): Promise<WriteEnding<SandboxReading>> {
+    this.sent.push(wish);
+    return await this.#carryOut("setMode", within, () => this.#patch(wish));
+  }
+
+  async deleteSandbox(wish: DeleteWish, within: Deadline): Promise<WriteEnding<undefined>> {
+    this.sent.push(wish);
+    return await this.#carryOut("deleteSandbox", within, () => this.#delete(wish));
+  }
+
+  changes(sandboxName: string): Subscription {
+    return this.#broadcast.subscribe(sandboxName);
+  }
+
+  /** How many wait for changes. */
+  get subscriptions(): number {
+    return this.#broadcast.size;
+  }
+
+  async listSandboxes({ limit, continueToken }: ListWish, within: Deadline): Promise<ListPage> {
+    await this.plan.arriveRead("listSandboxes", within);
+    const all = [...this.#sandboxes.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(readingOf);
+    const from = Number(continueToken ?? 0);
+    const next = from + limit;
+    return {
+      sandboxes: all.slice(from, next),
+      continueToken: next < all.length ? String(next) : undefined,
+    };
+  }
+
+  async #carryOut<Ending extends { readonly t: string }>(
+    verb: "createSandbox" | "setMode" | "deleteSandbox",
+    within: Deadline,
+    act: () => Ending,
+  ): Promise<Ending | { readonly t: "unknown"; readonly cause: unknown } | WriteEnding<never>> {
+    let fault: Fault | undefined;
+    try {
+      fault = await this.plan.arrive(verb, within);
+    } catch (cause) {
+      return { t: "unknown", cause };
+    }
+    if (fault === "refuse") return refused("other", "the fake cluster refused");
+    if (fault === "never-arrived") return noAnswer();
+    if (fault === "reply-lost") {
+      act();
+      return noAnswer();
+    }
+    if (fault === "late") {
+      this.#late.push(act);
+      return noAnswer();
+    }
+    return act();
+  }
+
+  #create(wish: CreateWish): CreateEnding {
+    const name = sandboxNameOf(wish.id);
+    if (this.#sandboxes.has(name)) return { t: "exists" };
+    const { createdBy, writtenBy, template } = wish;
+    const sandbox = this.#newSandbox(name, {
+      template: template.name,
+      disk: template.disk,
+      stamps: { createdBy, writtenBy, podTemplateHash: "sha256:00" },
+    });
+    this.#sandboxes.set(name, sandbox);
+    const written = readingOf(sandbox);
+    this.#changed(sandbox);
+    return { t: "applied", value: written };
+  }
+
+  #patch(wish: ModeWish): WriteEnding<SandboxReading> {
+    const sandbox = this.#sandboxes.get(wish.reading.name);
+    if (!sandbox) return refused("absent", "no such Sandbox");
+    if (!this.#testsHold(sandbox, wish)) return refused("condition", "a test of the patch failed");
+    return { t: "applied", value: this.#write(sandbox, wish) };
+  }
+
+  #testsHold(sandbox: StoredSandbox, { reading, mode }: ModeWish): boolean {
+    const { stamps } = reading;
+    const bothStamps = stamps.modeChangedAt !== undefined && stamps.writtenBy !== undefined;
+    return (
+      sandbox.uid === reading.uid &&
+      (stamps.modeChangedAt === undefined || sandbox.stamps.modeChangedAt === stamps.modeChangedAt) &&
+      (stamps.writtenBy === undefined || sandbox.stamps.writtenBy === stamps.writtenBy) &&
+      (bothStamps || sandbox.resourceVersion === reading.resourceVersion) &&
+      !(reading.mode === "Suspended" && mode === "Running" && sandbox.mode !== "Suspended")
+    );
+  }
+
+  #write(
+    sandbox: StoredSandbox,
+    wish: Pick<ModeWish, "mode" | "writtenBy" | "now"> & Partial<Pick<ModeWish, "volumeClaimUids">>,
+  ): SandboxReading {
+    sandbox.stamps.writtenBy = wish.writtenBy;
+    if (wish.volumeClaimUids) {
+      const pairs = Object.entries(wish.volumeClaimUids).map(([claim, uid]) => `${claim}=${uid}`);
+      sandbox.stamps.volumeClaimUids = pairs.join(",");
+    }
+    if (sandbox.mode !== wish.mode) {
+      sandbox.mode = wish.mode;
+      sandbox.generation += 1;
+      const last = Date.parse(sandbox.stamps.modeChangedAt ?? "") || 0;
+      sandbox.stamps.modeChangedAt = new Date(Math.max(wish.now, last + 1)).toISOString();
+    }
+    sandbox.resourceVersion = String(Number(sandbox.resourceVersion) + 1);
+    const written = readingOf(sandbox);
+    this.#changed(sandbox);
+    return written;
+  }
+
+  #delete(wish: DeleteWish): WriteEnding<undefined> {
+    const sandbox = this.#sandboxes.get(wish.name);
+    if (!sandbox) return refused("absent", "no such Sandbox");
+    if (sandbox.uid !== wish.uid || sandbox.resourceVersion !== wish.resourceVersion) {
+      return refused("condition", "a precondition failed");
+    }
+    sandbox.deleting = true;
+    sandbox.resourceVersion = String(Number(sandbox.resourceVersion) + 1);
+    for (const pod of sandbox.pods) pod.deleting = true;
+    if (this.habits.podsEnd) this.collect(sandbox.name);
+    this.#broadcast.wake(sandbox.name);
+    return { t: "applied", value: undefined };
+  }
+
+  /** The garbage collector: what is being deleted goes, with its pods and claims. */
+  collect(name: string): void {
+    if (!this.#sandboxes.get(name)?.deleting) return;
+    this.#sandboxes.delete(name);
+    this.#deleteClaims(name);
+    this.#broadcast.wake(name);
+  }
+
+  #deleteClaims(name: string): void {
+    for (const claim of [...this.claims.keys()]) if (claim.endsWith(`-${name}`)) this.claims.delete(claim);
+  }
+
+  #changed(sandbox: StoredSandbox): void {
+    if (this.habits.controller) {
+      reconcile(sandbox, this.habits);
+      if (this.habits.podsEnd && endPods(sandbox)) reconcile(sandbox, this.habits);
+    }
+    this.#broadcast.wake(sandbox.name);
+  }
+
+  #newSandbox(name: string, seed: SandboxSeed): StoredSandbox {
+    this.#uids += 1;
+    const disk = seed.disk ?? usableDisk;
+    for (const claim of claimNames(disk, name)) this.claims.set(claim, `claim-${this.#uids}`);
+    return {
+      name,
+      uid: sandboxUidOf(`sandbox-${this.#uids}`),
+      resourceVersion: "1",
+      generation: 1,
+      observedGeneration: 0,
+      mode: seed.mode ?? "Running",
+      deleting: seed.deleting ?? false,
+      createdAt: new Date(this.#clock.now()),
+      stamps: { ...noStamps, ...seed.stamps },
+      template: "template" in seed ? seed.template : "small",
+      runtimeClassName: seed.runtimeClassName,
+      disk,
+      shutdown: seed.shutdown,
+      pods: [],
+    };
+  }
+}
+
+function claimNames(disk: DiskVerdict, name: string): string[] {
+  return disk.usable ? disk.entries.map((entry) => claimNameOf(entry, name)) : [];
+}
+
+function noAnswer(): { readonly t: "unknown"; readonly cause: unknown } {
+  return { t: "unknown", cause: new Error("no answer came") };
+}
+
+function refused(why: Refusal, message: string): WriteEnding<never> {
+  const reason = why === "absent" ? "WORKSPACE_NOT_FOUND" : "CLUSTER_WRITE_REFUSED";
+  return { t: "refused", why, error: new HoldfastError(reason, { message }) };
+}
