@@ -1,10 +1,12 @@
+import { randomUUID } from "node:crypto";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Deadline, systemClock } from "@holdfast/async";
+import type { WorkspaceId } from "@holdfast/contract";
 import { guestAgentImage, type Intercept, startEmbeddedCluster } from "@holdfast/embedded-cluster";
 import { connectKube, type KubeCluster, type KubeOptions } from "@holdfast/kube";
-import type { PodReading, SandboxReading } from "@holdfast/workspace";
+import type { CreateWish, PodReading, SandboxReading } from "@holdfast/workspace";
 import { pino } from "pino";
 
 /** An embedded cluster whose pods run a program that only stays, and a client of it. */
@@ -64,5 +66,26 @@ export async function awaitPods(
     await changes.next(limit.signal).catch((cause: unknown) => {
       throw new Error(`still so: ${JSON.stringify(pods)}`, { cause });
     });
+  }
+}
+
+/** The wish for a workspace from the default template. */
+export async function wishFor(cluster: KubeCluster, id: string): Promise<CreateWish> {
+  using limit = within();
+  const template = await cluster.readTemplate("default", limit);
+  return { id: id as WorkspaceId, template, createdBy: "creator", writtenBy: randomUUID() };
+}
+
+/** A workspace that was created and suspended. The controller's own writes refuse a suspend as a condition, so it is tried again. */
+export async function createSuspended(cluster: KubeCluster, id: string): Promise<SandboxReading> {
+  using limit = within();
+  const created = await cluster.createSandbox(await wishFor(cluster, id), limit);
+  if (created.t !== "applied") throw new Error(`not created: ${created.t}`);
+  for (;;) {
+    const reading = await cluster.readSandbox(created.value.name, limit);
+    if (reading === undefined) throw new Error(`${created.value.name} is not there`);
+    if (reading.mode === "Suspended") return reading;
+    const wish = { reading, mode: "Suspended" as const, writtenBy: randomUUID(), now: Date.now() };
+    await cluster.setMode({ ...wish, volumeClaimUids: undefined }, limit);
   }
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { sandboxNameOf, type WorkspaceId } from "@holdfast/contract";
-import type { SandboxReading } from "@holdfast/workspace";
+import { sandboxNameOf } from "@holdfast/contract";
+import type { DeleteWish, SandboxReading, WriteEnding } from "@holdfast/workspace";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { awaitPods, startTestCluster, type TestCluster, within } from "./cluster.ts";
+import { awaitPods, createSuspended, startTestCluster, type TestCluster, wishFor, within } from "./cluster.ts";
 
 let test: TestCluster;
 beforeAll(async () => {
@@ -13,10 +13,7 @@ afterAll(async () => {
 });
 
 async function create(id: string): Promise<SandboxReading> {
-  using limit = within();
-  const template = await test.cluster.readTemplate("default", limit);
-  const wish = { id: id as WorkspaceId, template, createdBy: "creator", writtenBy: randomUUID() };
-  const ending = await test.cluster.createSandbox(wish, limit);
+  const ending = await test.cluster.createSandbox(await wishFor(test.cluster, id), within());
   if (ending.t !== "applied") throw new Error(`not created: ${ending.t}`);
   return ending.value;
 }
@@ -29,6 +26,26 @@ async function read(name: string): Promise<SandboxReading> {
   const reading = await test.cluster.readSandbox(name, limit);
   if (reading === undefined) throw new Error(`${name} is not there`);
   return reading;
+}
+
+/** A write that the controller's own writes may refuse as a condition, composed again from a fresh reading each time. */
+async function untilApplied<Value>(write: () => Promise<WriteEnding<Value>>): Promise<Value> {
+  for (;;) {
+    const ending = await write();
+    if (ending.t === "applied") return ending.value;
+    expect(ending).toMatchObject({ t: "refused", why: "condition" });
+  }
+}
+
+async function deleted(name: string): Promise<DeleteWish> {
+  let wish: DeleteWish | undefined;
+  await untilApplied(async () => {
+    const { uid, resourceVersion } = await read(name);
+    wish = { name, uid, resourceVersion };
+    return await test.cluster.deleteSandbox(wish, within());
+  });
+  if (wish === undefined) throw new Error("nothing was deleted");
+  return wish;
 }
 
 describe("against an API server and a controller", () => {
@@ -52,9 +69,12 @@ describe("against an API server and a controller", () => {
     const uids = await test.cluster.readClaimUids(created, within());
     expect(Object.keys(uids)).toEqual(["workspace-namzu-ws-whole"]);
 
-    const wish = { reading: await read(created.name), mode: "Suspended" as const, writtenBy: "w-1", now: Date.now() };
-    const suspended = await test.cluster.setMode({ ...wish, volumeClaimUids: uids }, within());
-    expect(suspended).toMatchObject({ t: "applied", value: { mode: "Suspended", uid: created.uid } });
+    const suspended = await untilApplied(async () => {
+      const reading = await read(created.name);
+      const wish = { reading, mode: "Suspended" as const, writtenBy: "w-1", volumeClaimUids: uids, now: Date.now() };
+      return await test.cluster.setMode(wish, within());
+    });
+    expect(suspended).toMatchObject({ mode: "Suspended", uid: created.uid });
     await awaitPods(test.cluster, created, (pods) => pods.length === 0);
     const asleep = await read(created.name);
     expect(asleep.stamps).toMatchObject({
@@ -69,9 +89,7 @@ describe("against an API server and a controller", () => {
     expect(second?.uid).not.toBe(first?.uid);
     expect(await test.cluster.readClaimUids(created, within())).toEqual(uids);
 
-    const last = await read(created.name);
-    const gone = { name: last.name, uid: last.uid, resourceVersion: last.resourceVersion };
-    expect(await test.cluster.deleteSandbox(gone, within())).toEqual({ t: "applied", value: undefined });
+    const gone = await deleted(created.name);
     await awaitPods(test.cluster, created, (pods) => pods.length === 0);
     const left = async () => await test.cluster.readRemains({ ...gone, entries: ["workspace"] }, within());
     using changes = test.cluster.changes(created.name);
@@ -85,34 +103,23 @@ describe("against an API server and a controller", () => {
 
   it("a second POST of a name finds that something stands", async () => {
     await create("twice");
-    const template = await test.cluster.readTemplate("default", within());
-    const wish = { id: "twice" as WorkspaceId, template, createdBy: "other", writtenBy: "other" };
+    const wish = { ...(await wishFor(test.cluster, "twice")), createdBy: "other" };
     expect(await test.cluster.createSandbox(wish, within())).toEqual({ t: "exists" });
     expect((await read(sandboxNameOf(wish.id))).stamps.createdBy).toBe("creator");
   });
 
-  it("L24 two suspends composed from one reading: the second is refused as a condition and changes nothing", async () => {
-    const created = await create("raced");
-    const reading = await read(created.name);
-    const [one, two] = await Promise.all([setMode(reading, "Suspended", "one"), setMode(reading, "Suspended", "two")]);
-    const applied = [one, two].filter(({ t }) => t === "applied");
-    expect(applied).toHaveLength(1);
+  it("L24 two wakes composed from one reading: the second is refused as a condition and changes nothing", async () => {
+    const asleep = await createSuspended(test.cluster, "raced");
+    const [one, two] = await Promise.all([setMode(asleep, "Running", "one"), setMode(asleep, "Running", "two")]);
+    expect([one, two].filter(({ t }) => t === "applied")).toHaveLength(1);
     expect([one, two].find(({ t }) => t !== "applied")).toMatchObject({ t: "refused", why: "condition" });
     const winner = one.t === "applied" ? "one" : "two";
-    expect((await read(created.name)).stamps.writtenBy).toBe(winner);
-  });
-
-  it("a wake composed before somebody else's wake is refused", async () => {
-    const created = await create("woken-elsewhere");
-    await setMode(await read(created.name), "Suspended");
-    const asleep = await read(created.name);
-    expect(await setMode(asleep, "Running")).toMatchObject({ t: "applied" });
-    expect(await setMode(asleep, "Running")).toMatchObject({ t: "refused", why: "condition" });
+    expect((await read(asleep.name)).stamps.writtenBy).toBe(winner);
   });
 
   it("L33 a delete under an older resourceVersion is refused, and one of another uid too", async () => {
-    const created = await create("kept");
-    await setMode(await read(created.name), "Suspended");
+    const created = await createSuspended(test.cluster, "kept");
+    await setMode(created, "Running");
     const current = await read(created.name);
     const stale = { name: created.name, uid: created.uid, resourceVersion: created.resourceVersion };
     expect(await test.cluster.deleteSandbox(stale, within())).toMatchObject({ t: "refused", why: "condition" });
@@ -127,20 +134,12 @@ describe("against an API server and a controller", () => {
 
   it("writes to what is not there are absent", async () => {
     const created = await create("brief");
-    const { name, uid, resourceVersion } = await read(created.name);
-    // The controller may still be writing: deleted at whatever version it is.
-    for (
-      let ending = await test.cluster.deleteSandbox({ name, uid, resourceVersion }, within());
-      ending.t !== "applied";
-    ) {
-      const again = await read(name);
-      ending = await test.cluster.deleteSandbox({ name, uid, resourceVersion: again.resourceVersion }, within());
-    }
+    const again = await deleted(created.name);
+    const { name } = created;
     using changes = test.cluster.changes(name);
     using limit = within();
     while ((await test.cluster.readSandbox(name, limit)) !== undefined) await changes.next(limit.signal);
     expect(await setMode(created, "Suspended")).toMatchObject({ t: "refused", why: "absent" });
-    const again = { name, uid, resourceVersion };
     expect(await test.cluster.deleteSandbox(again, within())).toMatchObject({ t: "refused", why: "absent" });
   });
 
