@@ -1,4 +1,5 @@
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
+import { systemClock } from "@holdfast/async";
 import { guestFeatures, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
 import { LinkServer, Router } from "@holdfast/guest-link";
 import type { AgentConfig } from "./config.ts";
@@ -21,7 +22,7 @@ const farewellMs = 250;
 /** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
 export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): Promise<Agent> {
   const environment = baseEnvironment(env, config.workspaceRoot);
-  const table = new ExecutionTable({ workspaceRoot: config.workspaceRoot, environment });
+  const table = new ExecutionTable({ workspaceRoot: config.workspaceRoot, environment, clock: systemClock });
   const router = new Router();
   routeExecutions(router, table, config.bootId);
   router

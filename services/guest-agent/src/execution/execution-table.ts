@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Clock } from "@holdfast/async";
 import { type ExecutionId, executionKeptMs, executionRecordsMax, retainedExecutionKeptMs } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import { Execution } from "./execution.ts";
@@ -10,7 +11,10 @@ export interface ExecutionTableOptions {
   readonly workspaceRoot: string;
   /** What every command finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
+  readonly clock: Clock;
 }
+
+const sweepMinMs = 1_000;
 
 /** Names the environment entry by which a command's processes are known, wherever they went. */
 const markerName = "HOLDFAST_EXECUTION";
@@ -22,12 +26,14 @@ export class ExecutionTable {
   /** Ended ones in the order in which they ended, with when they may go. */
   readonly #expiry = new Map<Execution, number>();
   readonly #budget = new LogBudget();
-  readonly #tombstones = new Tombstones();
-  #sweep: NodeJS.Timeout | undefined;
+  readonly #tombstones: Tombstones;
+  #sweepAtMs = Number.POSITIVE_INFINITY;
+  #cancelSweep: () => void = () => undefined;
   #stopping = false;
 
   constructor(options: ExecutionTableOptions) {
     this.#options = options;
+    this.#tombstones = new Tombstones(options.clock);
   }
 
   /**
@@ -52,7 +58,7 @@ export class ExecutionTable {
     const cwd = directoryOf(wish.cwd, this.#options.workspaceRoot);
     this.#makeRoom();
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
-    const execution = new Execution(wish, `${markerName}=${marker}`, this.#budget);
+    const execution = new Execution(wish, `${markerName}=${marker}`, this.#budget, this.#options.clock);
     this.#records.set(wish.id, execution);
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {
@@ -107,29 +113,30 @@ export class ExecutionTable {
 
   #hasEnded(execution: Execution): void {
     this.#budget.ended(execution.log);
-    this.#expiry.set(execution, performance.now() + keptMsOf(execution));
-    this.#sweepLater();
+    const at = this.#options.clock.monotonicMs() + keptMsOf(execution);
+    this.#expiry.set(execution, at);
+    if (at < this.#sweepAtMs) this.#sweepAt(at);
   }
 
-  /** One timer for all, and none while nothing is to expire. */
-  #sweepLater(): void {
-    if (this.#sweep !== undefined || this.#expiry.size === 0) return;
-    const next = Math.min(...this.#expiry.values());
-    this.#sweep = setTimeout(
-      () => {
-        this.#sweep = undefined;
-        const now = performance.now();
-        for (const [execution, at] of this.#expiry) {
-          if (at > now) continue;
-          // Somebody still reads it: it stays for another while.
-          if (execution.isFollowed) this.#expiry.set(execution, now + keptMsOf(execution));
-          else this.#bury(execution);
-        }
-        this.#sweepLater();
-      },
-      Math.max(1_000, next - performance.now()),
-    );
-    this.#sweep.unref();
+  /** One timer for all, at the earliest of them, and none while nothing is to expire. */
+  #sweepAt(atMs: number): void {
+    const { clock } = this.#options;
+    this.#cancelSweep();
+    this.#sweepAtMs = atMs;
+    this.#cancelSweep = clock.schedule(Math.max(sweepMinMs, atMs - clock.monotonicMs()), () => {
+      this.#sweepAtMs = Number.POSITIVE_INFINITY;
+      this.#sweep(clock.monotonicMs());
+      if (this.#expiry.size > 0) this.#sweepAt(Math.min(...this.#expiry.values()));
+    });
+  }
+
+  #sweep(now: number): void {
+    for (const [execution, at] of this.#expiry) {
+      if (at > now) continue;
+      // Somebody still reads it: it stays for another while.
+      if (execution.isFollowed) this.#expiry.set(execution, now + keptMsOf(execution));
+      else this.#bury(execution);
+    }
   }
 
   #makeRoom(): void {

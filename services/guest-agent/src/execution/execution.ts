@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { systemClock } from "@holdfast/async";
+import type { Clock } from "@holdfast/async";
 import {
   cancelGraceDefaultMs,
   executionLogMaxBytes,
@@ -61,6 +61,7 @@ export class Execution {
   readonly ended: Promise<void>;
   readonly #endedNow = Promise.withResolvers<void>();
   readonly #leaderGone = Promise.withResolvers<void>();
+  readonly #clock: Clock;
   readonly #marker: string;
   readonly #watchers = new Set<() => void>();
   #starting: Promise<void> | undefined;
@@ -76,8 +77,9 @@ export class Execution {
   #cancelTimeout: () => void = () => undefined;
   #cancelOrphan: () => void = () => undefined;
 
-  constructor(wish: StartWish, marker: string, budget: LogBudget) {
+  constructor(wish: StartWish, marker: string, budget: LogBudget, clock: Clock) {
     this.wish = wish;
+    this.#clock = clock;
     this.ended = this.#endedNow.promise;
     this.#marker = marker;
     this.log = new OutputLog(wish.retainOutput ? retainedExecutionLogMaxBytes : executionLogMaxBytes, budget);
@@ -138,7 +140,7 @@ export class Execution {
     this.applyHold();
     if (!this.wish.endsWithClient || this.#state.t === "ended") return;
     if (clientClosed) this.#endUnasked("client-closed");
-    else this.#cancelOrphan = systemClock.schedule(orphanAfterMs, () => this.#endUnasked("orphaned"));
+    else this.#cancelOrphan = this.#clock.schedule(orphanAfterMs, () => this.#endUnasked("orphaned"));
   }
 
   /** Reads the program's outputs, or lets them wait: as far behind as the owner is. */
@@ -162,7 +164,7 @@ export class Execution {
   }
 
   async #start(cwd: string, environment: Record<string, string>): Promise<void> {
-    this.#startedAtMs = performance.now();
+    this.#startedAtMs = this.#clock.monotonicMs();
     const launched = await launch(this.wish, cwd, environment);
     if (launched.t === "not-started") {
       const { code, message } = launched;
@@ -182,7 +184,7 @@ export class Execution {
       this.#leaderExited(program, signal === null ? { code: code ?? 0 } : { signal }),
     );
     if (this.wish.timeoutMs !== undefined) {
-      this.#cancelTimeout = systemClock.schedule(this.wish.timeoutMs, () => this.#endUnasked("timed-out"));
+      this.#cancelTimeout = this.#clock.schedule(this.wish.timeoutMs, () => this.#endUnasked("timed-out"));
     }
     this.applyHold();
   }
@@ -195,7 +197,7 @@ export class Execution {
   }
 
   #leaderExited(program: Program, status: ExitStatus): void {
-    this.#leaderExit = { status, ranMs: performance.now() - this.#startedAtMs };
+    this.#leaderExit = { status, ranMs: this.#clock.monotonicMs() - this.#startedAtMs };
     this.#leaderGone.resolve();
     this.#cancelTimeout();
     // Node resumes a child's outputs two ticks after its exit, whoever paused them.

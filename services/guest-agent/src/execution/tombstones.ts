@@ -1,3 +1,4 @@
+import type { Clock } from "@holdfast/async";
 import { type ExecutionId, executionTombstoneKeptMs, executionTombstonesMax } from "@holdfast/contract";
 
 interface Tombstone {
@@ -12,14 +13,16 @@ interface Tombstone {
 export class Tombstones {
   /** In the order in which they were added, which is the order in which they expire. */
   readonly #stones = new Map<ExecutionId, Tombstone>();
+  readonly #clock: Clock;
   readonly #max: number;
 
-  constructor(max = executionTombstonesMax) {
+  constructor(clock: Clock, max = executionTombstonesMax) {
+    this.#clock = clock;
     this.#max = max;
   }
 
   add(id: ExecutionId, hash: string): void {
-    const now = performance.now();
+    const now = this.#clock.monotonicMs();
     this.#stones.set(id, { hash, untilMs: now + executionTombstoneKeptMs });
     for (const [oldest, { untilMs }] of this.#stones) {
       if (this.#stones.size <= this.#max && untilMs > now) return;
@@ -34,6 +37,6 @@ export class Tombstones {
   /** The hash of the request that ran under this id. */
   hashOf(id: ExecutionId): string | undefined {
     const stone = this.#stones.get(id);
-    return stone !== undefined && stone.untilMs > performance.now() ? stone.hash : undefined;
+    return stone !== undefined && stone.untilMs > this.#clock.monotonicMs() ? stone.hash : undefined;
   }
 }

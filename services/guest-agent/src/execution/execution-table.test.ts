@@ -1,0 +1,183 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { CommandSchema, OnDisconnect, StartExecutionRequestSchema } from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import {
+  executionIdPattern,
+  executionKeptMs,
+  executionRecordsMax,
+  executionTombstoneKeptMs,
+  orphanAfterMs,
+  retainedExecutionKeptMs,
+} from "@holdfast/contract";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { HandClock } from "../testing/hand-clock.testing.ts";
+import type { Execution } from "./execution.ts";
+import { ExecutionTable } from "./execution-table.ts";
+import { parseExecutionId, parseStart } from "./start-wish.ts";
+import { Tombstones } from "./tombstones.ts";
+
+function tableOf() {
+  const root = mkdtempSync(join(tmpdir(), "holdfast-table-test-"));
+  const clock = new HandClock();
+  const environment = { PATH: process.env.PATH ?? "", HOME: "/tmp" };
+  const table = new ExecutionTable({ workspaceRoot: root, environment, clock });
+  onTestFinished(async () => {
+    await table.stop(0);
+    rmSync(root, { recursive: true });
+  });
+  return { table, clock };
+}
+
+function wishOf(
+  executionId: string,
+  command: string[],
+  more: MessageInitShape<typeof StartExecutionRequestSchema> = {},
+) {
+  const [program = "true", ...args] = command;
+  return parseStart(create(StartExecutionRequestSchema, { executionId, command: { command: program, args }, ...more }));
+}
+
+const owner = { position: Number.POSITIVE_INFINITY };
+
+async function exitOf(execution: Execution) {
+  await execution.ended;
+  return execution.state.t === "ended" ? execution.state.exit : undefined;
+}
+
+describe("a command that is bound to its client", () => {
+  it("G6 waits 60 s after the link was lost, then is ended as orphaned", async () => {
+    const { table, clock } = tableOf();
+    const { execution } = await table.start(
+      wishOf("bound", ["sleep", "300"], { onDisconnect: OnDisconnect.CANCEL }),
+      0,
+    );
+    execution.adopt(owner);
+    execution.disown(owner, false);
+    clock.pass(orphanAfterMs - 1);
+    expect(execution.state.t).toBe("running");
+    clock.pass(1);
+    expect(await exitOf(execution)).toMatchObject({ status: { signal: "SIGTERM" }, cause: "orphaned" });
+  });
+
+  it("G6 lives on when somebody takes the client's place in time", async () => {
+    const { table, clock } = tableOf();
+    const { execution } = await table.start(wishOf("kept", ["sleep", "300"], { onDisconnect: OnDisconnect.CANCEL }), 0);
+    execution.adopt(owner);
+    execution.disown(owner, false);
+    clock.pass(orphanAfterMs - 1);
+    execution.adopt({ position: 0 });
+    clock.pass(orphanAfterMs * 2);
+    expect(execution.state.t).toBe("running");
+    expect(clock.waiting).toBe(0);
+  });
+
+  it("L44 is alone in that: another command outlives any loss of its link", async () => {
+    const { table, clock } = tableOf();
+    const { execution } = await table.start(wishOf("free", ["sleep", "300"]), 0);
+    execution.adopt(owner);
+    execution.disown(owner, false);
+    clock.pass(orphanAfterMs * 100);
+    expect(execution.state.t).toBe("running");
+  });
+});
+
+describe("records", () => {
+  it("G6 are kept 60 s, or 10 min when output is retained; then the id stays and is not run again", async () => {
+    const { table, clock } = tableOf();
+    const plain = await table.start(wishOf("plain", ["true"]), 0);
+    const retained = await table.start(wishOf("retained", ["true"], { retainOutput: true }), 0);
+    await Promise.all([plain.execution.ended, retained.execution.ended]);
+    clock.pass(executionKeptMs - 1);
+    expect(table.require(parseExecutionId("plain"))).toBe(plain.execution);
+    clock.pass(1_000);
+    expect(() => table.require(parseExecutionId("plain"))).toThrow(/has expired/);
+    expect(table.require(parseExecutionId("retained"))).toBe(retained.execution);
+    await expect(table.start(wishOf("plain", ["true"]), 0)).rejects.toMatchObject({ reason: "EXECUTION_NOT_FOUND" });
+    await expect(table.start(wishOf("plain", ["false"]), 0)).rejects.toMatchObject({ reason: "EXECUTION_EXISTS" });
+    clock.pass(retainedExecutionKeptMs);
+    expect(() => table.require(parseExecutionId("retained"))).toThrow(/has expired/);
+    clock.pass(executionTombstoneKeptMs);
+    await (await table.start(wishOf("plain", ["true"]), 0)).execution.ended;
+  });
+
+  it("are not taken from somebody who still reads them", async () => {
+    const { table, clock } = tableOf();
+    const { execution } = await table.start(wishOf("read", ["true"]), 0);
+    await execution.ended;
+    const stop = execution.watch(() => undefined);
+    clock.pass(executionKeptMs * 3);
+    expect(table.require(parseExecutionId("read"))).toBe(execution);
+    stop();
+    clock.pass(executionKeptMs);
+    expect(() => table.require(parseExecutionId("read"))).toThrow(/has expired/);
+  });
+
+  it("G6 number 1,024: ended ones make room, running ones do not, and the refusal names the limit", async () => {
+    const { table } = tableOf();
+    // A program that is missing ends at once and costs no process.
+    await (await table.start(wishOf("keeper", ["no-such-program"], { retainOutput: true }), 0)).execution.ended;
+    for (let at = 1; at < executionRecordsMax; at += 1) {
+      await (await table.start(wishOf(`n${at}`, ["no-such-program"]), 0)).execution.ended;
+    }
+    await (await table.start(wishOf("one-more", ["no-such-program"]), 0)).execution.ended;
+    expect(() => table.require(parseExecutionId("n1"))).toThrow(/has expired/);
+    expect(table.require(parseExecutionId("keeper")).state.t).toBe("ended");
+    expect(table.require(parseExecutionId("n2")).state.t).toBe("ended");
+    for (let at = 2; at < executionRecordsMax; at += 1)
+      table.require(parseExecutionId(`n${at}`)).watch(() => undefined);
+    for (const id of ["keeper", "one-more"]) table.require(parseExecutionId(id)).watch(() => undefined);
+    await expect(table.start(wishOf("too-many", ["true"]), 0)).rejects.toMatchObject({
+      reason: "EXECUTION_CAPACITY",
+      metadata: { limit: String(executionRecordsMax) },
+    });
+  });
+
+  it("of starts that the guest refused are none: the id may be used again", async () => {
+    const { table } = tableOf();
+    const huge = Array.from({ length: 40 }, () => "x".repeat(100_000));
+    await expect(table.start(wishOf("again", ["echo", ...huge]), 0)).rejects.toMatchObject({
+      reason: "INVALID_REQUEST",
+    });
+    const { execution, joined } = await table.start(wishOf("again", ["true"]), 0);
+    expect(joined).toBe(false);
+    expect(await exitOf(execution)).toMatchObject({ status: { code: 0 } });
+  });
+});
+
+describe("tombstones", () => {
+  it("G6 are bounded: the oldest go first", () => {
+    const tombstones = new Tombstones(new HandClock(), 3);
+    const ids = ["a", "b", "c", "d"].map(parseExecutionId);
+    for (const id of ids) tombstones.add(id, `hash of ${id}`);
+    expect(ids.map((id) => tombstones.hashOf(id))).toEqual([undefined, "hash of b", "hash of c", "hash of d"]);
+  });
+});
+
+describe("what makes two starts the same request", () => {
+  it("is the command, arguments, directory, environment, input and timeout, and nothing of the delivery", () => {
+    const base = { command: "a", args: ["b"], cwd: "c", env: { D: "e", F: "g" }, stdin: Buffer.from("h") };
+    const hashOf = (command: MessageInitShape<typeof StartExecutionRequestSchema>["command"], more = {}) =>
+      parseStart(create(StartExecutionRequestSchema, { executionId: "x", command, ...more })).hash;
+    const hash = hashOf(base);
+    expect(hashOf({ ...base, env: { F: "g", D: "e" } })).toBe(hash);
+    expect(hashOf(base, { retainOutput: true, leftovers: 2, onDisconnect: 2, maxOutputBytes: 5n })).toBe(hash);
+    for (const other of [
+      { ...base, command: "ab", args: [] },
+      { ...base, args: ["b", ""] },
+      { ...base, cwd: "" },
+      { ...base, env: { D: "e" } },
+      { ...base, stdin: Buffer.from("i") },
+      { ...base, timeout: { seconds: 1n } },
+    ]) {
+      expect(hashOf(other)).not.toBe(hash);
+    }
+  });
+
+  it("has an id of the contract's alphabet", () => {
+    expect(executionIdPattern.test("aZ0._-")).toBe(true);
+    for (const id of ["", "a b", "a/b", "é", "x".repeat(65)])
+      expect(() => parseExecutionId(id)).toThrow(/execution_id/);
+  });
+});
