@@ -169,6 +169,20 @@ describe("L1 a write is unknown, and sent once", () => {
     expect(api.received).toHaveLength(1);
   });
 
+  it("when its reply comes late, which no later call takes for its own", async () => {
+    await cluster.close();
+    cluster = await clientOf(api, { requestTimeoutMs: 60 });
+    let late: (() => void) | undefined;
+    const ending = await patchAgainst((received, reply) => {
+      late = () => void landed(received, reply);
+    });
+    expect(ending.t).toBe("unknown");
+    api.script((_received, reply) => json(reply, 200, sandboxJson({ metadata: { resourceVersion: "77" } })));
+    late?.();
+    using within = soon();
+    expect(await cluster.readSandbox("namzu-ws-one", within)).toMatchObject({ mode: "Running", resourceVersion: "77" });
+  });
+
   it("when the caller goes away after it was sent, at once and with its socket closed", async () => {
     api.script(() => undefined);
     const caller = new AbortController();

@@ -127,7 +127,8 @@ export interface Remains {
 
 /**
  * The cluster, as the domain needs it. Reads are uncached, and retried on 429, 5xx and time-outs within the deadline, honouring
- * Retry-After; a read that fails throws CLUSTER_UNAVAILABLE or CLUSTER_FORBIDDEN. Writes are sent once and never retried here.
+ * Retry-After; a read that fails throws CLUSTER_UNAVAILABLE or CLUSTER_FORBIDDEN, and a cancelled one the caller's own reason.
+ * Writes are sent once and say how they ended instead of throwing; only a 429, which was turned away unread, is sent again.
  */
 export interface Cluster {
   /** Throws WORKSPACE_NOT_FOUND naming the template when it does not exist. */
