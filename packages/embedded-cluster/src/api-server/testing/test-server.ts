@@ -7,16 +7,19 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { pino } from "pino";
 import { parse as parseYaml } from "yaml";
-import { valueAt } from "../../json.ts";
 import type { KubeObject } from "../../resource-api.ts";
 import { type ApiServer, type ApiServerOptions, startApiServer } from "../api-server.ts";
 
-/** A running API server over a folder of its own, spoken to over its real socket. */
-export interface TestServer {
-  readonly server: ApiServer;
-  readonly dataDir: string;
+/** Raw requests to a server, over its real socket, with the access that its kubeconfig gives. */
+export interface RawClient {
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   watch(path: string): Promise<WatchReader>;
+}
+
+/** A running API server over a folder of its own. */
+export interface TestServer extends RawClient {
+  readonly server: ApiServer;
+  readonly dataDir: string;
   close(): Promise<void>;
 }
 
@@ -33,7 +36,19 @@ export const silent = pino({ level: "silent" });
 export async function openTestServer(options: Partial<ApiServerOptions> = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "holdfast-api-")));
   const server = await startApiServer({ dataDir, port: 0, log: silent, ...options });
-  const { ca, token } = readAccess(server.kubeconfigPath);
+  return {
+    ...rawClient(server.kubeconfigPath),
+    server,
+    dataDir,
+    close: async () => {
+      await server.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export function rawClient(kubeconfigPath: string): RawClient {
+  const { url, ca, token } = readAccess(kubeconfigPath);
   const open = (method: string, path: string, body: unknown, headers: Record<string, string>) =>
     new Promise<IncomingMessage>((resolve, reject) => {
       const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
@@ -43,13 +58,11 @@ export async function openTestServer(options: Partial<ApiServerOptions> = {}): P
           ? {}
           : { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)) };
       const all = { authorization: `Bearer ${token}`, ...type, ...headers };
-      const sent = request(new URL(path, server.url), { method, ca, headers: all, agent: false }, resolve);
+      const sent = request(new URL(path, url), { method, ca, headers: all, agent: false }, resolve);
       sent.once("error", reject);
       sent.end(text);
     });
   return {
-    server,
-    dataDir,
     call: async (method, path, body, headers = {}) => {
       const message = await open(method, path, body, headers);
       let text = "";
@@ -58,10 +71,6 @@ export async function openTestServer(options: Partial<ApiServerOptions> = {}): P
       return { code: message.statusCode ?? 0, body: isJson ? JSON.parse(text) : text };
     },
     watch: async (path) => new WatchReader(await open("GET", path, undefined, {})),
-    close: async () => {
-      await server.stop();
-      await rm(dataDir, { recursive: true, force: true });
-    },
   };
 }
 
@@ -103,10 +112,12 @@ export class WatchReader {
   }
 }
 
-function readAccess(kubeconfigPath: string): { ca: string; token: string } {
+function readAccess(kubeconfigPath: string): { url: string; ca: string; token: string } {
   const config = parseYaml(readFileSync(kubeconfigPath, "utf8"));
-  const ca = String(valueAt(config.clusters[0], "cluster.certificate-authority-data"));
-  return { ca: Buffer.from(ca, "base64").toString(), token: String(valueAt(config.users[0], "user.token")) };
+  const [{ cluster }] = config.clusters;
+  const [{ user }] = config.users;
+  const ca = Buffer.from(String(cluster["certificate-authority-data"]), "base64").toString();
+  return { url: String(cluster.server), ca, token: String(user.token) };
 }
 
 export const sandboxesPath = "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes";
