@@ -10,7 +10,7 @@ let cluster: KubeCluster;
 
 beforeEach(async () => {
   api = await ScriptedApi.start();
-  cluster = await clientOf(api, { clock });
+  cluster = await clientOf(api, { clock, requestTimeoutMs: 100_000 });
 });
 
 afterEach(async () => {
@@ -24,7 +24,7 @@ const first = (script: Script): void =>
     api.received.length === 1 ? script(received, reply) : json(reply, 200, sandboxJson()),
   );
 
-const read = async (budgetMs = 60_000) => {
+const read = async (budgetMs = 600_000) => {
   using within = new Deadline(clock, budgetMs);
   return await cluster.readSandbox("namzu-ws-one", within);
 };

@@ -14,7 +14,8 @@ let log: LogRecord;
 beforeEach(async () => {
   log = new LogRecord();
   api = await ScriptedApi.start();
-  cluster = await clientOf(api, { clock, log });
+  // Two seconds of the machine's time: only a request that is never answered runs into it.
+  cluster = await clientOf(api, { clock, log, requestTimeoutMs: 2_000 * factor });
 });
 
 afterEach(async () => {
