@@ -30,13 +30,15 @@ function tableOf() {
   return { table, clock };
 }
 
-function wishOf(
-  executionId: string,
-  command: string[],
-  more: MessageInitShape<typeof StartExecutionRequestSchema> = {},
-) {
-  const [program = "true", ...args] = command;
-  return parseStart(create(StartExecutionRequestSchema, { executionId, command: { command: program, args }, ...more }));
+interface Delivery {
+  readonly onDisconnect?: OnDisconnect;
+  readonly retainOutput?: boolean;
+}
+
+function wishOf(executionId: string, words: readonly string[], delivery: Delivery = {}) {
+  const [program = "true", ...args] = words;
+  const command = create(CommandSchema, { command: program, args });
+  return parseStart(create(StartExecutionRequestSchema, { executionId, command, ...delivery }));
 }
 
 const owner = { position: Number.POSITIVE_INFINITY };
