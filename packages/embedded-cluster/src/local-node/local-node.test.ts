@@ -219,6 +219,9 @@ describe("probes", () => {
     const again = await awaitPod(cluster, "wedged", (it) => isReady(it) && containerOf(it).restartCount === 1);
     expect(again?.metadata.uid).toBe(made.metadata.uid);
     await deletePod(cluster, made);
+    // The restart's deadline is not the deletion's: the agent is asked, and ends by itself.
+    const leaving = await awaitPod(cluster, "wedged", (it) => "exitCode" in containerOf(it).terminated);
+    expect(containerOf(leaving).terminated).toMatchObject({ exitCode: 0 });
     await awaitGone(cluster, "wedged");
   });
 });

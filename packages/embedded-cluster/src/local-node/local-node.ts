@@ -50,10 +50,15 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
   const relaxations = relaxationsOf(kit);
   for (const relaxation of relaxations) log.warn({ isolation: kit.isolation }, relaxation);
 
-  const addresses = await AddressPool.claim();
   const nodeUid = await ensureNodeObject(api, nodeName);
-  const { hostIp } = addresses;
-  await reportNode(api, { name: nodeName, isolation: kit.isolation, relaxations, hostIp, image: agent.image });
+  const addresses = await AddressPool.claim();
+  try {
+    const { hostIp } = addresses;
+    await reportNode(api, { name: nodeName, isolation: kit.isolation, relaxations, hostIp, image: agent.image });
+  } catch (error) {
+    await addresses.close();
+    throw error;
+  }
   const leaving = new AbortController();
   const volumes = new VolumeStore({ api, paths, isolation: kit.isolation, nodeUid, log, signal: leaving.signal });
   const recorder = new EventRecorder(api, "kubelet", nodeName, log);
@@ -65,13 +70,16 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
     follow(api, claims, volumes, leaving.signal, log),
     follow(api, pods, running, leaving.signal, log),
   ];
+  await running.takenUp;
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     leaving.abort();
     await Promise.all(following);
     await running.halt(stopGraceMs);
     await Promise.all([volumes.idle(), recorder.idle(), addresses.close()]);
-    await reportNodeStopped(api, nodeName);
+    await reportNodeStopped(api, nodeName).catch((error: unknown) =>
+      log.warn({ err: error }, "the Node object still says that the node is ready"),
+    );
   };
   return {
     name: nodeName,
@@ -89,11 +97,17 @@ class RunningPods implements Follower {
   readonly #deps: PodDependencies;
   readonly #paths: NodePaths;
   readonly #runners = new Map<string, PodRunner>();
+  readonly #takenUp = Promise.withResolvers<void>();
   #tidied = false;
 
   constructor(deps: PodDependencies, paths: NodePaths) {
     this.#deps = deps;
     this.#paths = paths;
+  }
+
+  /** Resolves when the pods that there were at the start no longer claim what was true before the node stopped. */
+  get takenUp(): Promise<void> {
+    return this.#takenUp.promise;
   }
 
   async onList(items: readonly KubeObject[]): Promise<void> {
@@ -104,6 +118,8 @@ class RunningPods implements Follower {
       this.#tidied = true;
     }
     for (const item of items) this.onChange(item);
+    await Promise.all([...this.#runners.values()].map((runner) => runner.takenUp));
+    this.#takenUp.resolve();
   }
 
   onChange(pod: KubeObject): void {

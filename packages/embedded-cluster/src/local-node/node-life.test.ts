@@ -55,6 +55,8 @@ describe("a node that is killed", () => {
     await evalIn(await host.call("awaitReady", "again"), 'fs.writeFileSync("/workspace/kept", "bytes")');
     await host.kill();
     host = await HostProcess.start(dataDir);
+    const then = await host.call("readAtStart", "again");
+    expect(isReady(then) && containerOf(then).restartCount === 0).toBe(false); // nothing runs yet: nothing is ready
     await host.call("awaitRestarts", { name: "again", count: 1 });
     const pod = await host.call("awaitReady", "again");
     expect(pod.metadata.uid).toBe(made.metadata.uid);

@@ -4,6 +4,7 @@ import { isApiStatus } from "../api-status-error.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import type { AddressPool } from "./address-pool.ts";
 import { ContainerLog } from "./container-log.ts";
+import { type ContainerProbesListener, probeContainer } from "./container-probes.ts";
 import { type ContainerExit, ContainerProcess } from "./container-process.ts";
 import type { RecordEvent } from "./event-recorder.ts";
 import { sleep, untilAborted } from "./follow.ts";
@@ -12,9 +13,6 @@ import { endLeftOver } from "./left-over.ts";
 import { type LaunchKit, type PodLaunch, podLaunchOf } from "./pod-launch.ts";
 import { type PodPlan, planPod } from "./pod-plan.ts";
 import { PodReport, type PodView, type Termination } from "./pod-report.ts";
-import { attemptProbe } from "./probe-attempt.ts";
-import type { ProbePlan } from "./probe-plan.ts";
-import { probe } from "./prober.ts";
 import { kubeTime, pods, refOf } from "./resources.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
 import type { Slots } from "./slots.ts";
@@ -49,6 +47,7 @@ export class PodRunner {
   readonly uid: string;
   /** Resolves when the pod is over for this node: everything ended and, unless the node stops, cleaned up. */
   readonly done: Promise<void>;
+  readonly #takenUp = Promise.withResolvers<void>();
   readonly #deps: PodDependencies;
   readonly #report: PodReport;
   readonly #status: StatusWriter;
@@ -78,6 +77,11 @@ export class PodRunner {
     this.#output = new ContainerLog(this.#logPath, onLost);
     this.done = this.#live();
     this.observe(pod);
+  }
+
+  /** Resolves when the object no longer claims what was true before the node stopped. */
+  get takenUp(): Promise<void> {
+    return this.#takenUp.promise;
   }
 
   /** Takes in the pod's object as it now is. */
@@ -121,6 +125,10 @@ export class PodRunner {
 
   async #live(): Promise<void> {
     try {
+      // What the object says of readiness and address is from before the node stopped.
+      if (this.#report.view.interrupted) this.#set({});
+      await this.#status.flush();
+      this.#takenUp.resolve();
       await this.#endPredecessor();
       await this.#run();
     } catch (error) {
@@ -184,7 +192,12 @@ export class PodRunner {
     if (!scheduled) {
       const body = { metadata: { uid: this.uid }, spec: { nodeName } };
       await api.patch(refOf(pods, this.#pod), "application/merge-patch+json", body);
-      this.#deps.record(this.#pod, "Normal", "Scheduled", `Successfully assigned ${namespace} to ${nodeName}`);
+      this.#deps.record(
+        this.#pod,
+        "Normal",
+        "Scheduled",
+        `Successfully assigned ${namespace}/${this.#pod.metadata.name} to ${nodeName}`,
+      );
     }
     this.#report.update({ unscheduled: undefined }); // stored with the next change
     return disks;
@@ -227,7 +240,6 @@ export class PodRunner {
     this.#process = process;
     if (this.#stopping.signal.aborted) this.#terminate(process);
     const probing = new AbortController();
-    const probes: Promise<void>[] = [];
     const { started } = await process.settled;
     const startedAt = kubeTime(new Date());
     const containerId = `holdfast://${this.uid}/${this.#report.view.restartCount}`;
@@ -240,13 +252,14 @@ export class PodRunner {
         started: plan.startup === undefined,
         ready: plan.startup === undefined && plan.readiness === undefined,
       });
-      probes.push(this.#probeAll(launch, plan, ip, process, probing.signal));
+      this.#probe(launch, plan, ip, process, probing.signal);
     }
     const exit = await process.ended;
     this.#process = undefined;
     clearTimeout(this.#killTimer);
+    // A restart for failed liveness had its own deadline; the next run's stop has another.
+    if (!this.#stopping.signal.aborted) this.#killAt = Number.POSITIVE_INFINITY;
     probing.abort();
-    await Promise.all(probes);
     const { complaint } = exit;
     const terminated: Termination = {
       exitCode: exit.code,
@@ -287,62 +300,23 @@ export class PodRunner {
     return plan.restartPolicy === "Always" || (plan.restartPolicy === "OnFailure" && code !== 0);
   }
 
-  async #probeAll(
-    launch: PodLaunch,
-    plan: PodPlan,
-    ip: string,
-    process: ContainerProcess,
-    signal: AbortSignal,
-  ): Promise<void> {
+  #probe(launch: PodLaunch, plan: PodPlan, ip: string, process: ContainerProcess, signal: AbortSignal): void {
     const inside = (command: readonly string[]) =>
       process.running === undefined ? undefined : launch.inside(command, process.running);
-    const attempt = (probePlan: ProbePlan) => async (until: AbortSignal) => {
-      const once = () => attemptProbe(probePlan, ip, inside, until);
-      return probePlan.action.t === "exec" ? this.#deps.execProbes.run(once) : once();
+    const listener: ContainerProbesListener = {
+      onStarted: () => this.#set({ started: true, ready: plan.readiness === undefined }),
+      onReady: (ready) => this.#set({ ready }),
+      onFailure: (kind, message) =>
+        this.#deps.record(this.#pod, "Warning", "Unhealthy", `${kind} probe failed: ${message}`),
+      onUnhealthy: (kind) => {
+        this.#deps.record(this.#pod, "Normal", "Killing", `Container ${plan.container} failed its ${kind} probe`);
+        this.#killBy(Date.now() + plan.graceMs);
+        this.#terminate(process);
+      },
     };
-    const unhealthy = (kind: string, message: string) =>
-      this.#deps.record(this.#pod, "Warning", "Unhealthy", `${kind} probe failed: ${message}`);
-    const endUnhealthy = (kind: string) => {
-      this.#deps.record(this.#pod, "Normal", "Killing", `Container ${plan.container} failed its ${kind} probe`);
-      this.#killBy(Date.now() + plan.graceMs);
-      this.#terminate(process);
-    };
-
-    if (plan.startup !== undefined) {
-      const passed = new AbortController();
-      const listener = {
-        onSuccess: () => passed.abort(),
-        onFailure: (message: string, conclusive: boolean) => {
-          unhealthy("Startup", message);
-          if (conclusive) endUnhealthy("startup");
-        },
-      };
-      await probe(plan.startup, attempt(plan.startup), listener, AbortSignal.any([signal, passed.signal]));
-      if (signal.aborted) return;
-      this.#set({ started: true, ready: plan.readiness === undefined });
-    }
-    const running: Promise<void>[] = [];
-    if (plan.readiness !== undefined) {
-      const listener = {
-        onSuccess: () => this.#set({ ready: true }),
-        onFailure: (message: string, conclusive: boolean) => {
-          unhealthy("Readiness", message);
-          if (conclusive && this.#report.view.ready) this.#set({ ready: false });
-        },
-      };
-      running.push(probe(plan.readiness, attempt(plan.readiness), listener, signal));
-    }
-    if (plan.liveness !== undefined) {
-      const listener = {
-        onSuccess: () => undefined,
-        onFailure: (message: string, conclusive: boolean) => {
-          unhealthy("Liveness", message);
-          if (conclusive) endUnhealthy("liveness");
-        },
-      };
-      running.push(probe(plan.liveness, attempt(plan.liveness), listener, signal));
-    }
-    await Promise.all(running);
+    probeContainer(plan, { ip, inside, execProbes: this.#deps.execProbes }, listener, signal).catch((error: unknown) =>
+      this.#deps.log.error({ err: error }, "probing stopped"),
+    );
   }
 
   #terminate(process: ContainerProcess): void {

@@ -6,10 +6,20 @@ import type { HostCommands } from "./host.ts";
 /** A node in a process of its own (host.ts). */
 export class HostProcess {
   readonly #child: ChildProcess;
+  readonly #calls = new Map<number, { resolve: (result: never) => void; reject: (error: Error) => void }>();
   #serial = 0;
 
   private constructor(child: ChildProcess) {
     this.#child = child;
+    child.on("message", ([id, result, failure]: [number, never, string?]) => {
+      const call = this.#calls.get(id);
+      this.#calls.delete(id);
+      if (failure === undefined) call?.resolve(result);
+      else call?.reject(new Error(failure));
+    });
+    child.once("exit", () => {
+      for (const call of this.#calls.values()) call.reject(new Error("the host ended"));
+    });
   }
 
   /** Starts one over the directory, under `launcher` if given, and waits until its node runs. */
@@ -24,18 +34,15 @@ export class HostProcess {
     return new HostProcess(child);
   }
 
-  async call<C extends keyof HostCommands>(
+  call<C extends keyof HostCommands>(
     command: C,
     ...[argument]: Parameters<HostCommands[C]>
   ): Promise<Awaited<ReturnType<HostCommands[C]>>> {
     const id = ++this.#serial;
-    this.#child.send([id, command, argument]);
-    for (;;) {
-      const [reply] = await once(this.#child, "message");
-      if (!Array.isArray(reply) || reply[0] !== id) continue;
-      if (reply[2] !== undefined) throw new Error(reply[2]);
-      return reply[1];
-    }
+    return new Promise((resolve, reject) => {
+      this.#calls.set(id, { resolve, reject });
+      this.#child.send([id, command, argument]);
+    });
   }
 
   /** SIGKILL, and waits for the process's end. */

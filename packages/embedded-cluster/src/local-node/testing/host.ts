@@ -7,6 +7,7 @@
 import { startApiServer } from "../../api-server/api-server.ts";
 import type { KubeObject } from "../../resource-api.ts";
 import { startLocalNode } from "../local-node.ts";
+import { pods } from "../resources.ts";
 import {
   awaitGone,
   awaitPod,
@@ -25,7 +26,11 @@ const server = await startApiServer({ dataDir, port: 0, log: quiet });
 await ensureNamespace(server.api);
 const node = await startLocalNode({ api: server.api, dataDir, agent: standIn, log: quiet });
 
+const atStart = (await server.api.list(pods)).items;
+
 const commands = {
+  /** The pod as it was when the node had just started. */
+  readAtStart: async (name: string) => atStart.find((pod) => pod.metadata.name === name),
   describe: async () => ({ isolation: node.isolation, relaxations: node.relaxations }),
   createPod: (pod: KubeObject) => createPod(server, pod),
   createClaim: (name: string) => createClaim(server, name),
