@@ -31,6 +31,11 @@ export class FaultPlan {
     this.#faults.set(verb, [...(this.#faults.get(verb) ?? []), ...faults]);
   }
 
+  /** Nothing goes wrong any more. */
+  forget(): void {
+    this.#faults.clear();
+  }
+
   /** The next request of the verb waits here before it is carried out. */
   hold(verb: Verb): Gate {
     const gate = new Gate();

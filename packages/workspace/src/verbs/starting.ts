@@ -40,7 +40,7 @@ async function leaveStart(ws: Handle, error: unknown, preempted: boolean): Promi
 
 function present(ws: Handle, error: unknown, within: Deadline): unknown {
   if (error instanceof CreateUnresolved) return error.error;
-  if (error instanceof Preempted) return error.refusal;
+  if (within.signal.reason instanceof Preempted) return within.signal.reason.refusal;
   if (within.expired && error instanceof DeadlineExceeded) {
     const look = { pods: undefined, left: ws.left, walkedInOnTerminating: false, failure: error };
     return startTimeout(ws, look, within.budgetMs);
