@@ -58,6 +58,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       registry,
       credentials,
       log,
+      now,
       bookmarkIntervalMs: options.bookmarkIntervalMs ?? 60_000,
       intercept: options.intercept,
     });

@@ -1,7 +1,8 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -13,6 +14,8 @@ import {
   type TestServer,
   withDefaultNamespace,
 } from "./testing/test-server.ts";
+
+const mergePatch = { "content-type": "application/merge-patch+json" };
 
 const run = promisify(execFile);
 const isThere = (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "kubectl")));
@@ -41,6 +44,50 @@ describe.skipIf(!isThere)(title, () => {
     expect(
       await kubectl("get", "sandboxes,pods,svc,pvc,events,secrets,netpol,sandboxtemplates", "-o", "name"),
     ).toContain("pod/a");
+  });
+
+  it("prints the columns that people look for", async () => {
+    await test.call(
+      "PATCH",
+      `${sandboxesPath}/a/status`,
+      { status: { conditions: [{ type: "Ready", status: "True", reason: "DependenciesReady" }] } },
+      mergePatch,
+    );
+    const columns = async (...args: string[]) =>
+      (await kubectl("get", ...args))
+        .trimEnd()
+        .split("\n")
+        .map((line) =>
+          line
+            .split(/\s{2,}/u)
+            .slice(0, 4)
+            .join("|"),
+        );
+    expect(await columns("sandboxes", "--field-selector=metadata.name=a")).toEqual([
+      "NAME|READY|REASON|AGE",
+      expect.stringMatching(/^a\|True\|DependenciesReady\|\d+s$/u),
+    ]);
+    expect(await columns("pod", "a", "-o", "wide")).toEqual(["NAME|READY|STATUS|RESTARTS", "a|0/1|Pending|0"]);
+    expect(await columns("pvc")).toEqual([""]);
+    expect(await columns("ns")).toEqual(["NAME|STATUS|AGE", expect.stringMatching(/^default\|Active\|\d+s$/u)]);
+  });
+
+  it("follows with -w", async () => {
+    const args = ["--kubeconfig", test.server.kubeconfigPath, "get", "sandbox", "a", "-w"];
+    const watching = spawn("kubectl", args, { stdio: ["ignore", "pipe", "inherit"] });
+    try {
+      const lines = createInterface({ input: watching.stdout })[Symbol.asyncIterator]();
+      const next = async () => (await lines.next()).value;
+      expect([await next(), await next()]).toEqual([
+        expect.stringContaining("REASON"),
+        expect.stringContaining("DependenciesReady"),
+      ]);
+      const status = { conditions: [{ type: "Ready", status: "False", reason: "SandboxSuspended" }] };
+      await test.call("PATCH", `${sandboxesPath}/a/status`, { status }, mergePatch);
+      expect(await next()).toContain("SandboxSuspended");
+    } finally {
+      watching.kill();
+    }
   });
 
   it("describes", async () => {

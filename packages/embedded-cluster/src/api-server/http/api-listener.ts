@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
+import { ApiStatusError } from "../../api-status-error.ts";
 import type { Credentials } from "../credentials.ts";
 import { badRequest, injected, unauthorized } from "../refusals.ts";
 import type { Registry } from "../registry/registry.ts";
@@ -16,6 +17,7 @@ export interface ApiListenerOptions {
   readonly registry: Registry;
   readonly credentials: Credentials;
   readonly log: Logger;
+  readonly now: () => Date;
   /** How often a watch that asked for bookmarks is given one. */
   readonly bookmarkIntervalMs: number;
   readonly intercept?: Intercept | undefined;
@@ -73,6 +75,11 @@ export class ApiListener {
     try {
       reply = await this.#answer(message, response, verdict);
     } catch (error) {
+      // The caller left while its request was read, or a stream had begun: there is nobody to refuse.
+      if (response.headersSent || (message.destroyed && !(error instanceof ApiStatusError))) {
+        response.destroy();
+        return;
+      }
       const refusal = refusalOf(error);
       if (refusal.code >= 500) this.#options.log.warn({ err: error, url: message.url }, "request failed");
       reply = refusalReply(refusal.status);
@@ -106,6 +113,7 @@ export class ApiListener {
           return () => this.#bookmarkListeners.delete(listener);
         },
         stopping: this.#stopping.signal,
+        now: this.#options.now,
       },
       routeOf(path),
       { method, path, query, message, response },

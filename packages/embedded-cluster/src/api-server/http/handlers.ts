@@ -12,6 +12,7 @@ import { jsonReply, type Reply, textOfJsonReply } from "./reply.ts";
 import { mediaTypeOf, parseJson, parseObject, readBody } from "./request-body.ts";
 import { answerReview } from "./reviews.ts";
 import { type Route, refuseMethod } from "./route.ts";
+import { includeObjectOf, tableOfObject, tableOfPage, wantsTable } from "./table.ts";
 import { streamWatch } from "./watch-stream.ts";
 
 /** What the handlers need of the server that they run in. */
@@ -20,6 +21,7 @@ export interface HandlerContext {
   readonly isToken: (token: string) => boolean;
   readonly onBookmarkTime: (listener: () => void) => () => void;
   readonly stopping: AbortSignal;
+  readonly now: () => Date;
 }
 
 /** One authenticated request with its parsed address. */
@@ -82,7 +84,9 @@ async function handleCollection(
   switch (request.method) {
     case "GET": {
       if (isWatch(request.query)) return watch(context, type, namespace, request);
-      return textOfJsonReply(200, listBody(type, registry.list(type, namespace, listWishOf(request.query))));
+      const page = registry.list(type, namespace, listWishOf(request.query));
+      if (!asksForTable(request)) return textOfJsonReply(200, listBody(type, page));
+      return jsonReply(200, tableOfPage(type, page, includeObjectOf(request.query), context.now()));
     }
     case "POST": {
       if (type.namespaced && namespace === undefined) return refuseMethod(request.method, request.path);
@@ -115,7 +119,7 @@ async function handleObject(
         request.query.set("fieldSelector", `metadata.name=${name}`);
         return watch(context, type, type.namespaced ? namespace : undefined, request);
       }
-      return jsonReply(200, registry.get(target));
+      return textOfJsonReply(200, presenter(context, type, request)(JSON.stringify(registry.get(target))));
     case "PUT":
       return jsonReply(200, registry.update(target, await readObjectBody(request), subresource));
     case "PATCH": {
@@ -157,10 +161,19 @@ async function watch(
     response: request.response,
     timeoutMs: Math.min(asked, maxTimeoutSeconds) * 1000,
     bookmarks: wish.bookmarks,
-    present: (body) => body,
+    present: presenter(context, type, request),
     onBookmarkTime: context.onBookmarkTime,
     stopping: context.stopping,
   });
+}
+
+const asksForTable = (request: HandledRequest): boolean => wantsTable(request.message.headers.accept);
+
+/** Turns an object's JSON text into what the caller wants to see: itself, or a table of one row. */
+function presenter(context: HandlerContext, type: ResourceType, request: HandledRequest): (body: string) => string {
+  if (!asksForTable(request)) return (body) => body;
+  const include = includeObjectOf(request.query);
+  return (body) => JSON.stringify(tableOfObject(type, body, include, context.now()));
 }
 
 function patchTypeOf(message: IncomingMessage): PatchType {

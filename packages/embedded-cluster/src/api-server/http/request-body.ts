@@ -9,7 +9,8 @@ export const bodyLimitBytes = 3 * 1024 * 1024;
 export async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of request) {
+  // Not destroyed when reading stops: the refusal still has to be written to the same socket.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
     bytes += part.length;
     if (bytes > bodyLimitBytes) {

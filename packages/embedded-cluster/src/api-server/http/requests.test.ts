@@ -1,6 +1,8 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   claimsPath,
@@ -83,6 +85,19 @@ describe("the edge", () => {
       body: { reason: "RequestEntityTooLarge" },
     });
     expect(await test.call("POST", secretsPath, note(2_900_000))).toMatchObject({ code: 201 });
+  });
+
+  it("goes on when a caller leaves in the middle of its body", async () => {
+    const { hostname, port } = new URL(test.server.url);
+    const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    const token = readFileSync(join(test.dataDir, "api-server", "token"), "utf8");
+    socket.write(
+      `POST ${secretsPath} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\ncontent-length: 999\r\n\r\n{"a`,
+    );
+    socket.destroy();
+    await once(socket, "close");
+    expect((await test.call("GET", "/readyz")).code).toBe(200);
   });
 
   it("answers 400 to a body that is no JSON, no object, or of another kind", async () => {

@@ -1,0 +1,66 @@
+import type { ListPage } from "../registry/list-page.ts";
+import { parse } from "../registry/object-text.ts";
+import type { ResourceType } from "../resource-types.ts";
+import { columnsOf } from "./table-columns.ts";
+
+/** What a table's rows carry of their objects. */
+export type IncludeObject = "None" | "Metadata" | "Object";
+
+/** Tells whether a caller asks for a table, as `kubectl get` does when it prints for people. */
+export function wantsTable(accept: string | undefined): boolean {
+  const [first = ""] = (accept ?? "").split(",");
+  const parameters = first.split(";").map((part) => part.trim());
+  return parameters.includes("as=Table") && parameters.includes("v=v1") && parameters.includes("g=meta.k8s.io");
+}
+
+export function includeObjectOf(query: URLSearchParams): IncludeObject {
+  const asked = query.get("includeObject");
+  return asked === "None" || asked === "Object" ? asked : "Metadata";
+}
+
+/** A page of a list as a table. */
+export function tableOfPage(type: ResourceType, page: ListPage, include: IncludeObject, now: Date): unknown {
+  const metadata = {
+    resourceVersion: String(page.resourceVersion),
+    ...(page.continue === undefined ? {} : { continue: page.continue }),
+    ...(page.remaining === undefined ? {} : { remainingItemCount: page.remaining }),
+  };
+  return table(type, metadata, page.bodies, include, now);
+}
+
+/** One object, given as JSON text, as a table of one row. */
+export function tableOfObject(type: ResourceType, body: string, include: IncludeObject, now: Date): unknown {
+  return table(type, { resourceVersion: parse(body).metadata.resourceVersion }, [body], include, now);
+}
+
+function table(
+  type: ResourceType,
+  metadata: object,
+  bodies: readonly string[],
+  include: IncludeObject,
+  now: Date,
+): unknown {
+  const columns = columnsOf(type);
+  return {
+    kind: "Table",
+    apiVersion: "meta.k8s.io/v1",
+    metadata,
+    columnDefinitions: columns.map((column) => ({
+      name: column.name,
+      type: "string",
+      format: column.name === "Name" ? "name" : "",
+      description: "",
+      priority: column.isWide === true ? 1 : 0,
+    })),
+    rows: bodies.map((body) => {
+      const object = parse(body);
+      const cells = columns.map((column) => column.cell(object, now));
+      if (include === "None") return { cells, object: null };
+      if (include === "Object") return { cells, object };
+      return {
+        cells,
+        object: { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata: object.metadata },
+      };
+    }),
+  };
+}
