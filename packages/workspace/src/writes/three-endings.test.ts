@@ -1,0 +1,189 @@
+import {
+  type Fault,
+  openWish,
+  patient,
+  type Stage,
+  settleTasks,
+  stage,
+  suspendWish,
+  workspaceId,
+} from "@holdfast/testkit";
+import { beforeEach, describe, expect, it } from "vitest";
+import { Workspace } from "../workspace.ts";
+
+const id = workspaceId("demo");
+const remove = { ...suspendWish, deleteDisk: true };
+let on: Stage;
+let workspace: Workspace;
+
+beforeEach(() => {
+  on = stage();
+  workspace = new Workspace(id, on.deps);
+});
+
+interface WriteCase {
+  readonly verb: string;
+  readonly before: () => Promise<void>;
+  readonly send: () => Promise<unknown>;
+  readonly holds: () => boolean;
+}
+
+/** Each write, how to come to it, how to send it, and what must hold once it has ended well. */
+const writes: readonly WriteCase[] = [
+  {
+    verb: "createSandbox",
+    before: async () => undefined,
+    send: () => workspace.open({ ...openWish, create: "must_create" }, patient),
+    holds: () => workspace.state.t === "active" && workspace.view().origin === "created",
+  },
+  {
+    verb: "setMode (Running)",
+    before: async () => {
+      on.cluster.seed(id, { mode: "Suspended" });
+    },
+    send: () => workspace.open(openWish, patient),
+    holds: () => workspace.state.t === "active" && workspace.view().origin === "resumed",
+  },
+  {
+    verb: "setMode (Suspended)",
+    before: async () => {
+      await workspace.open(openWish, patient);
+    },
+    send: () => workspace.suspend(suspendWish, patient),
+    holds: () => workspace.state.t === "suspended" && on.cluster.pods(id).length === 0,
+  },
+  {
+    verb: "deleteSandbox",
+    before: async () => {
+      await workspace.open(openWish, patient);
+    },
+    send: () => workspace.destroy(remove, patient),
+    holds: () => workspace.state.t === "gone" && !on.cluster.stands(id),
+  },
+];
+
+const verbOf = (name: string) => name.split(" ")[0] as "createSandbox" | "setMode" | "deleteSandbox";
+
+describe.each(writes)("L1 $verb without an answer", ({ verb, before, send, holds }) => {
+  const name = verbOf(verb);
+
+  it.each([
+    ["never arrived: it is sent again", "never-arrived", 2],
+    ["whose reply was lost: it is proved by a read, and not sent again", "reply-lost", 1],
+  ] as const)("%s", async (_, fault, sent) => {
+    await before();
+    const earlier = on.cluster.plan.count(name);
+    on.cluster.plan.fail(name, fault);
+    await on.clock.runUntilSettled(send());
+    expect(holds()).toBe(true);
+    expect(on.cluster.plan.count(name) - earlier).toBe(sent);
+    expect(workspace.hasUnresolvedWrite).toBe(false);
+  });
+
+  it("that arrives late, after what defeated it, changes nothing", async () => {
+    await before();
+    on.cluster.plan.fail(name, "late");
+    await on.clock.runUntilSettled(send());
+    expect(holds()).toBe(true);
+    const stands = on.cluster.stands(id) && structuredClone(on.cluster.stored(id).stamps);
+    expect(on.cluster.deliverLate()).not.toContain("applied");
+    await settleTasks();
+    expect(on.cluster.stands(id) && on.cluster.stored(id).stamps).toEqual(stands);
+    expect(holds()).toBe(true);
+  });
+
+  it("that arrives late, between two looks, is proved as ours", async () => {
+    await before();
+    on.cluster.plan.fail(name, "late");
+    const look = on.cluster.plan.hold(name);
+    const sending = send();
+    await look.reached;
+    const reread = on.cluster.plan.hold("readSandbox");
+    look.release();
+    await reread.reached;
+    on.cluster.deliverLate();
+    reread.release();
+    await on.clock.runUntilSettled(sending);
+    expect(holds()).toBe(true);
+    expect(workspace.hasUnresolvedWrite).toBe(false);
+  });
+
+  it("is not read as refused because its repeat was", async () => {
+    await before();
+    on.cluster.plan.fail(name, "late", "refuse");
+    const ending = on.clock.runUntilSettled(send());
+    await expect(ending).rejects.toMatchObject({
+      reason: {
+        createSandbox: "CLUSTER_UNAVAILABLE",
+        setMode: expect.any(String),
+        deleteSandbox: "DELETE_UNCONFIRMED",
+      }[name],
+    });
+    expect(["gone", "suspending", "deleting"]).toContain(workspace.state.t);
+    expect(workspace.state.t).not.toBe("active");
+  });
+});
+
+describe("L1 unresolved to the end", () => {
+  const lost = (fault: Fault) => Array<Fault>(200).fill(fault);
+
+  it("a suspend is SUSPEND_UNCONFIRMED, suspending, and says that it was sent", async () => {
+    await workspace.open(openWish, patient);
+    on.cluster.plan.fail("setMode", ...lost("never-arrived"));
+    await expect(on.clock.runUntilSettled(workspace.suspend(suspendWish, patient))).rejects.toMatchObject({
+      reason: "SUSPEND_UNCONFIRMED",
+      metadata: { sent: "true" },
+    });
+    expect(workspace.state.t).toBe("suspending");
+    expect(workspace.hasUnresolvedWrite).toBe(true);
+  });
+
+  it("a suspend is suspending from the first missing answer on, before anything is read", async () => {
+    await workspace.open(openWish, patient);
+    on.cluster.plan.fail("setMode", "reply-lost");
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = workspace.suspend(suspendWish, patient);
+    await patch.reached;
+    expect(workspace.state.t).toBe("closing");
+    const reread = on.cluster.plan.hold("readSandbox");
+    patch.release();
+    await reread.reached;
+    expect(workspace.state.t).toBe("suspending");
+    reread.release();
+    expect((await suspending).view.state).toBe("suspended");
+  });
+
+  it("a wake is not claimed, and is not cleaned up after: it is not known to be ours", async () => {
+    on.cluster.seed(id, { mode: "Suspended" });
+    on.cluster.plan.fail("setMode", ...lost("never-arrived"));
+    const opening = workspace.open({ ...openWish, readyTimeoutMs: 5_000 }, patient);
+    await expect(on.clock.runUntilSettled(opening)).rejects.toMatchObject({
+      reason: "CLUSTER_UNAVAILABLE",
+      metadata: { mode: "Running" },
+    });
+    expect(on.cluster.sent.every((wish) => "mode" in wish && wish.mode === "Running")).toBe(true);
+  });
+
+  it("a delete is never followed by a suspend in its place", async () => {
+    await workspace.open(openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...lost("never-arrived"));
+    await expect(on.clock.runUntilSettled(workspace.destroy(remove, patient))).rejects.toMatchObject({
+      reason: "DELETE_UNCONFIRMED",
+    });
+    expect(on.cluster.plan.count("setMode")).toBe(0);
+    expect(workspace.state.t).toBe("deleting");
+  });
+
+  it("is settled by a read that shows that what it tested has moved", async () => {
+    await workspace.open(openWish, patient);
+    on.cluster.plan.fail("setMode", ...lost("never-arrived"));
+    await on.clock.runUntilSettled(workspace.suspend(suspendWish, patient)).catch(() => undefined);
+    on.cluster.plan.forget();
+    on.cluster.foreignMode(id, "Suspended");
+    on.cluster.foreignMode(id, "Running");
+    const writesBefore = on.cluster.plan.writes.length;
+    expect((await workspace.resume({ readyTimeoutMs: 60_000 }, patient)).origin).toBe("adopted_running");
+    expect(on.cluster.plan.writes).toHaveLength(writesBefore);
+    expect(workspace.hasUnresolvedWrite).toBe(false);
+  });
+});
