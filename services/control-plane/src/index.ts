@@ -1,1 +1,3 @@
-export {};
+export type { ListenAddress, ServiceConfig } from "./config/service-config.ts";
+export { type ControlPlane, startControlPlane } from "./control-plane.ts";
+export { StartFailure } from "./start-failure.ts";

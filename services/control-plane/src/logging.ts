@@ -13,7 +13,11 @@ const logBufferMaxBytes = 4 * 1024 * 1024;
 /** Structured lines on stderr. */
 export function openLog(level: LogLevel): ServiceLog {
   const out = destination({ dest: 2, sync: false, maxLength: logBufferMaxBytes });
-  return { logger: loggerOn(level, out), flush: () => out.flushSync() };
+  let open = false;
+  out.once("ready", () => {
+    open = true;
+  });
+  return { logger: loggerOn(level, out), flush: () => void (open && out.flushSync()) };
 }
 
 /** A logger on any stream. Requests' contents are never given to it; what could still carry a secret is cut out by name. */

@@ -21,9 +21,6 @@ interface Entry {
   calls: number;
 }
 
-/** A handle as the registry sees it. */
-export type MakeWorkspace = (id: WorkspaceId) => Workspace;
-
 /**
  * The handles of this process, by workspace. A handle holds no truth: one that is dropped is found again on the cluster, so the
  * registry drops what failed to open, what is gone, and, when it is full, what was used longest ago.
@@ -179,10 +176,7 @@ export class WorkspaceRegistry {
     const entry = this.#entries.get(id);
     if (!entry) return undefined;
     this.#entries.delete(id);
-    if (entry.workspace.state.t === "gone" && !entry.workspace.hasUnresolvedWrite) {
-      entry.workspace.close();
-      return undefined;
-    }
+    if (entry.workspace.state.t === "gone") return undefined;
     this.#entries.set(id, entry);
     return entry;
   }
@@ -197,11 +191,9 @@ export class WorkspaceRegistry {
   /** Drops a handle that is gone, or that nothing came of: a failed Open leaves none (L6). */
   #dropIfGone(entry: Entry): void {
     const { workspace, calls } = entry;
-    if (workspace.hasUnresolvedWrite) return;
-    const nothingCame = workspace.state.t === "opening" && calls === 0;
+    const nothingCame = workspace.state.t === "opening" && calls === 0 && !workspace.hasUnresolvedWrite;
     if (workspace.state.t !== "gone" && !nothingCame) return;
     if (this.#entries.get(workspace.id) === entry) this.#entries.delete(workspace.id);
-    workspace.close();
   }
 
   #dropOldest(): void {

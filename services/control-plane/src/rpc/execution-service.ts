@@ -2,7 +2,6 @@ import type { ExecuteRequest, ExecutionService, RunCommandRequest } from "@holdf
 import { HoldfastError } from "@holdfast/errors";
 import type { WorkspaceRegistry } from "../registry.ts";
 import type { HandlerContext } from "./call-context.ts";
-import { coalesceOutput } from "./coalesce-output.ts";
 import { CollectedOutput } from "./collected-output.ts";
 import { ExecutionProgress } from "./execution-progress.ts";
 import { parseExecute, parseRunCommand } from "./parse-execution.ts";
@@ -18,7 +17,7 @@ export function executionService(registry: WorkspaceRegistry): ServiceImplementa
       const progress = new ExecutionProgress(wish);
       context.endsInDrainWith(() => progress.detachedByDrain());
       const events = registry.execute(parseWorkspaceId(request.workspaceId), wish, context.signal);
-      for await (const event of coalesceOutput(events)) {
+      for await (const event of events) {
         for (const response of presentExecutionEvent(event)) {
           yield response;
           progress.delivered(response);

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { addressText, type ListenAddress } from "../../config/service-config.ts";
 import type { ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
 import { StartFailure } from "../../start-failure.ts";
+import { whyNot } from "../free-port.ts";
 import { grpcServiceOf } from "./grpc-service.ts";
 import { Health } from "./health.ts";
 import { reasonForNativeStatus } from "./reason-for-native-status.ts";
@@ -91,10 +92,7 @@ async function bind(server: grpc.Server, listen: ListenAddress): Promise<number>
     });
   } catch (error) {
     server.forceShutdown();
-    const said = error instanceof Error ? error.message : String(error);
-    if (said.includes("EADDRINUSE")) throw new StartFailure(`cannot listen on ${address}: the port is in use`, error);
-    if (said.includes("EACCES")) throw new StartFailure(`cannot listen on ${address}: permission denied`, error);
-    throw new StartFailure(`cannot listen on ${address}: ${said.replaceAll(/\s+/g, " ")}`, error);
+    throw new StartFailure(`cannot listen on ${address}: ${whyNot(error)}`, error);
   }
 }
 

@@ -1,0 +1,22 @@
+import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { StartFailure } from "./start-failure.ts";
+
+/** Makes the directory if it is absent, for its owner only; throws a StartFailure when it cannot be made or written. */
+export function prepareDataDirectory(path: string): void {
+  try {
+    // One by one: Node's own recursive mkdir never returns for a path below /proc.
+    for (const folder of missingFolders(path)) mkdirSync(folder, { mode: 0o700 });
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StartFailure(`the data directory ${path} cannot be used: ${why}`, error);
+  }
+}
+
+/** The folders that are not there, outermost first. */
+function missingFolders(path: string): string[] {
+  const missing: string[] = [];
+  for (let at = path; !existsSync(at) && dirname(at) !== at; at = dirname(at)) missing.unshift(at);
+  return missing;
+}
