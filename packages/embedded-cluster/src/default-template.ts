@@ -4,6 +4,7 @@ import type { KubeObject } from "./resource-api.ts";
 export const guestAgentImage = "holdfast.local/guest-agent:embedded";
 
 const workspaceRoot = "/workspace";
+const runFolder = "/run/holdfast";
 
 /** The SandboxTemplate that is there at the first start. A template that exists is never overwritten. */
 export function defaultTemplate(image: string): KubeObject {
@@ -40,16 +41,19 @@ function podSpec(image: string): unknown {
           fromField("HOLDFAST_AGENT_TOKEN", "metadata.uid"),
           fromField("HOLDFAST_AGENT_HOST", "status.podIP"),
           { name: "HOLDFAST_WORKSPACE_ROOT", value: workspaceRoot },
+          // Spelled out although it is the agent's default: a node without namespaces replaces paths that it is told.
+          { name: "HOLDFAST_AGENT_SOCKET", value: `${runFolder}/agent.sock` },
         ],
         ports: [{ name: "agent", containerPort: 1024, protocol: "TCP" }],
         readinessProbe: {
           exec: { command: ["/opt/holdfast/node", "/opt/holdfast/agent/ready.mjs"] },
           periodSeconds: 10,
+          timeoutSeconds: 5, // the probe is a process: on a busy machine a second is not enough
         },
         securityContext: { runAsUser: 1001, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
         volumeMounts: [
           { name: "workspace", mountPath: workspaceRoot },
-          { name: "run", mountPath: "/run/holdfast" },
+          { name: "run", mountPath: runFolder },
         ],
       },
     ],

@@ -66,6 +66,7 @@ describe("an embedded cluster", () => {
       { name: "HOLDFAST_AGENT_TOKEN", valueFrom: { fieldRef: { fieldPath: "metadata.uid" } } },
       { name: "HOLDFAST_AGENT_HOST", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
       { name: "HOLDFAST_WORKSPACE_ROOT", value: "/workspace" },
+      { name: "HOLDFAST_AGENT_SOCKET", value: "/run/holdfast/agent.sock" },
     ]);
     expect(seeded.spec.podTemplate.spec).toMatchObject({
       automountServiceAccountToken: false,
