@@ -24,9 +24,9 @@ describe("a pod is refused, naming what is not supported,", () => {
     ["with a block disk", agentPod("p", { volumeDevices: [{ name: "v", devicePath: "/dev/x" }] }), /volumeDevices/],
     ["with a mount of the host's folders", mounted("/usr/lib/x"), /\/usr/],
     ["with a mount over the agent", mounted("/opt/holdfast"), /\/opt\/holdfast/],
-    ["with a mount path that climbs", mounted("/work/../etc"), /plain absolute path/],
+    ["with a mount path that climbs", mounted("/data/../etc"), /plain absolute path/],
     ["with a mount over the root", mounted("/"), /plain absolute path/],
-    ["with one mount inside another", mounted("/work", "/work/inner"), /lies in/],
+    ["with one mount inside another", mounted("/data", "/data/inner"), /lies in/],
     [
       "with a sub path",
       agentPod("p", { volumeMounts: [{ name: "a", mountPath: "/w", subPath: "x" }] }, { volumes }),
@@ -44,7 +44,7 @@ describe("a pod is refused, naming what is not supported,", () => {
 
 describe("a pod that is supported", () => {
   it("may have mounts beside each other whose names begin alike", () => {
-    expect(planPod(mounted("/work", "/work-2")).mounts.map((mount) => mount.path)).toEqual(["/work", "/work-2"]);
+    expect(planPod(mounted("/data", "/data-2")).mounts.map((mount) => mount.path)).toEqual(["/data", "/data-2"]);
   });
   it("has Kubernetes' defaults", () => {
     const plan = planPod({
