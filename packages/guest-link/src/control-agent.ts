@@ -1,5 +1,6 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { CallSchema, ReplySchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import type { Clock } from "@holdfast/async";
 import { linkCallsMax, linkUnreadRepliesMaxBytes } from "@holdfast/contract";
 import { frameTypes } from "./frame.ts";
 import type { FramedSocket, SocketListener } from "./framed-socket.ts";
@@ -18,10 +19,13 @@ export class ControlAgent implements SocketListener {
   readonly #bootId: string;
   readonly #onClosed: () => void;
   readonly #running = new Map<number, AbortController>();
-  /** When the caller was last heard, on the clock of performance.now(). */
-  lastHeardMs = performance.now();
+  readonly #clock: Clock;
+  /** When the caller was last heard, on the clock's monotonic time. */
+  lastHeardMs: number;
 
-  constructor(socket: FramedSocket, router: Router, bootId: string, onClosed: () => void) {
+  constructor(socket: FramedSocket, router: Router, bootId: string, clock: Clock, onClosed: () => void) {
+    this.#clock = clock;
+    this.lastHeardMs = clock.monotonicMs();
     this.#socket = socket;
     this.#router = router;
     this.#bootId = bootId;
@@ -29,7 +33,7 @@ export class ControlAgent implements SocketListener {
   }
 
   frame(type: number, payload: Buffer, callId: number): void {
-    this.lastHeardMs = performance.now();
+    this.lastHeardMs = this.#clock.monotonicMs();
     if (type === frameTypes.call) this.#start(callId, payload);
     else if (type === frameTypes.cancel) this.#running.get(callId)?.abort(new LinkLost("the caller gave up"));
     else if (type === frameTypes.ping) this.#socket.send(frameTypes.pong, nothing, callId);

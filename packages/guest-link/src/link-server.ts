@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
+import type { Clock } from "@holdfast/async";
 import { linkConnectionsMax, linkSilenceMaxMs, linkUnauthenticatedMax } from "@holdfast/contract";
 import { ControlAgent } from "./control-agent.ts";
 import type { SocketListener } from "./framed-socket.ts";
@@ -26,9 +27,11 @@ export class LinkServer {
   readonly #sockets = new Set<Socket>();
   #unproved = 0;
   #proved = 0;
-  #checking: NodeJS.Timeout | undefined;
+  readonly #clock: Clock;
+  #cancelCheck: (() => void) | undefined;
 
-  constructor(agent: AgentIdentity, router: Router) {
+  constructor(agent: AgentIdentity, router: Router, clock: Clock) {
+    this.#clock = clock;
     this.#agent = agent;
     this.#router = router;
     this.#server = createServer((socket) => this.#accept(socket));
@@ -55,7 +58,7 @@ export class LinkServer {
   /** Takes no further connection and closes those there are. */
   close(): void {
     this.#server.close();
-    clearInterval(this.#checking);
+    this.#cancelCheck?.();
     for (const socket of this.#sockets) socket.destroy();
   }
 
@@ -83,15 +86,15 @@ export class LinkServer {
     const group = this.#groups.get(clientId) ?? {
       control: undefined,
       streams: new Set(),
-      aloneSinceMs: performance.now(),
+      aloneSinceMs: this.#clock.monotonicMs(),
     };
     this.#groups.set(clientId, group);
-    this.#checking ??= setInterval(() => this.#checkLiveness(), livenessCheckMs);
+    this.#checkLater();
     if (phase === "control") {
-      const control = new ControlAgent(socket, this.#router, this.#agent.bootId, () => {
+      const control = new ControlAgent(socket, this.#router, this.#agent.bootId, this.#clock, () => {
         if (group.control === control) {
           group.control = undefined;
-          group.aloneSinceMs = performance.now();
+          group.aloneSinceMs = this.#clock.monotonicMs();
         }
         this.#left(clientId, group);
       });
@@ -111,13 +114,22 @@ export class LinkServer {
     const empty = group.control === undefined && group.streams.size === 0;
     if (empty && this.#groups.get(clientId) === group) this.#groups.delete(clientId);
     if (this.#groups.size > 0) return;
-    clearInterval(this.#checking);
-    this.#checking = undefined;
+    this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
+  }
+
+  /** One timer for all callers, and none while there is no caller. */
+  #checkLater(): void {
+    this.#cancelCheck ??= this.#clock.schedule(livenessCheckMs, () => {
+      this.#cancelCheck = undefined;
+      this.#checkLiveness();
+      if (this.#groups.size > 0) this.#checkLater();
+    });
   }
 
   /** A caller that is gone without a word is known by its control connection alone: a stream may be silent, or held back. */
   #checkLiveness(): void {
-    const now = performance.now();
+    const now = this.#clock.monotonicMs();
     for (const group of [...this.#groups.values()]) {
       const silentMs = now - (group.control?.lastHeardMs ?? group.aloneSinceMs);
       if (silentMs <= linkSilenceMaxMs) continue;

@@ -329,6 +329,37 @@ describe("liveness", () => {
     expect(await got.over).toBeInstanceOf(LinkLost);
   });
 
+  it("G3 lets an agent find a caller that is silent for 45 s, and no caller that pings, however slow its reading", async () => {
+    const clock = new HandClock();
+    const ends: unknown[] = [];
+    using agent = await listening(async (stream) => {
+      stream.sendData(Buffer.alloc(1024 * 1024)); // Never read: that alone is no sign of death.
+      ends.push(await stream.callerEnd);
+    }, clock);
+    using between = await relay(agent.target);
+    const client = clientOf({ host, port: between.port, token });
+    const stream = await client.open(
+      follow,
+      {},
+      { ...collector().listener, data: () => stream.pause() },
+      { within: soon() },
+    );
+    for (let quarter = 0; quarter < 12; quarter += 1) {
+      clock.pass(15_000);
+      await client.call(AgentService.method.health, {}, { within: soon() }); // As a ping would be: heard on the control connection.
+    }
+    expect(ends).toEqual([]);
+    between.freeze();
+    for (let step = 0; step < 9; step += 1) clock.pass(5_000);
+    await client.call(AgentService.method.health, {}, { within: soon(50) }).catch(() => undefined);
+    expect(ends).toEqual([]);
+    clock.pass(5_000);
+    await eventually(() => ends.length === 1);
+    expect(ends).toEqual([{ t: "lost" }]);
+    await eventually(() => agent.server.connections.proved === 0);
+    expect(clock.scheduled).toBe(0);
+  });
+
   it("closes idle connections after a minute and keeps no timer then", async () => {
     using agent = await listening();
     const clock = new HandClock();

@@ -1,6 +1,7 @@
 import { connect, createServer, type Socket } from "node:net";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import { type Clock, systemClock } from "@holdfast/async";
 import { LinkServer } from "./link-server.ts";
 import { Router } from "./router.ts";
 import type { AgentStream } from "./stream-agent.ts";
@@ -9,7 +10,10 @@ export const host = "127.31.0.1";
 export const token = "a pod's uid";
 
 /** A link server with a Health that answers, a Probe that waits for its signal, and a stream handler of the test's. */
-export async function listening(onStream: (stream: AgentStream) => Promise<void> = async () => undefined) {
+export async function listening(
+  onStream: (stream: AgentStream) => Promise<void> = async () => undefined,
+  clock: Clock = systemClock,
+) {
   let gaveUp = 0;
   const router = new Router()
     .unary(AgentService.method.health, async () => ({ serving: true, bootId: "boot-1" }))
@@ -22,7 +26,7 @@ export async function listening(onStream: (stream: AgentStream) => Promise<void>
       });
     })
     .stream(ExecutionService.method.followExecution, (_request, stream) => onStream(stream));
-  const server = new LinkServer({ token, bootId: "boot-1", features: ["executions"] }, router);
+  const server = new LinkServer({ token, bootId: "boot-1", features: ["executions"] }, router, clock);
   const port = await server.listen(host, 0);
   return {
     server,

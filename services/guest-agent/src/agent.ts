@@ -36,7 +36,11 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
     }))
     .unary(AgentService.method.probe, async () => ({ processStatus: await readOwnStatus(environment) }));
 
-  const link = new LinkServer({ token: config.token, bootId: config.bootId, features: guestFeatures }, router);
+  const link = new LinkServer(
+    { token: config.token, bootId: config.bootId, features: guestFeatures },
+    router,
+    systemClock,
+  );
   const port = await link.listen(config.host, config.port);
   const readiness = await serveReadiness(config.readySocket, () => !table.isStopping);
   return {

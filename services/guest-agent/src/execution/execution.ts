@@ -174,7 +174,12 @@ export class Execution {
     const { child, stdout, stderr } = launched;
     const program: Program = {
       child,
-      belonging: { leader: launched.pid, leaderStartTicks: launched.startTicks, marker: this.#marker },
+      belonging: {
+        leader: launched.pid,
+        leaderStartTicks: launched.startTicks,
+        startedAtMs: performance.now(),
+        marker: this.#marker,
+      },
       drain: new Drain([stdout, stderr], this.wish.drainMs),
     };
     this.#program = program;

@@ -17,9 +17,16 @@ export interface Belonging {
   /** The leader's pid, which is also its kernel session and process group. */
   readonly leader: number;
   readonly leaderStartTicks: number;
+  /** When it was started, on the clock of performance.now(). */
+  readonly startedAtMs: number;
   /** An environment entry that only this command's processes inherit, `NAME=value`. */
   readonly marker: string;
 }
+
+/** A command younger than this cannot have seen the pids of its namespace go round. */
+const pidsGoRoundMs = 2_000;
+/** Looking at more pids than this one by one costs more than listing those there are. */
+const directLooksMax = 32;
 
 /** Undefined when there is no such process any more. */
 export function readProcess(pid: number): Process | undefined {
@@ -56,9 +63,8 @@ export function isGone(process: Process | undefined): boolean {
 export function membersOf(command: Belonging): Process[] {
   const candidates: Process[] = [];
   let reused = false;
-  for (const entry of readdirSync("/proc")) {
-    const pid = Number(entry);
-    if (!Number.isInteger(pid) || pid <= 1 || pid === process.pid) continue;
+  for (const pid of candidatePidsOf(command)) {
+    if (pid <= 1 || pid === process.pid) continue;
     const found = readProcess(pid);
     if (found === undefined || found.startTicks < command.leaderStartTicks) continue;
     if (pid === command.leader && found.startTicks !== command.leaderStartTicks) reused = true;
@@ -74,6 +80,19 @@ export function membersOf(command: Belonging): Process[] {
     for (const candidate of candidates) if (members.has(candidate.parent)) members.set(candidate.pid, candidate);
   }
   return [...members.values()];
+}
+
+/**
+ * The pids that a command's processes can have. Pids are given out upwards, so those of a short command lie between its leader's and
+ * the last one given, unless the count has begun anew since: after most commands that is a handful instead of a scan of /proc.
+ */
+function candidatePidsOf(command: Belonging): readonly number[] {
+  if (performance.now() - command.startedAtMs < pidsGoRoundMs) {
+    const lastPid = Number(readFileSync("/proc/loadavg", "utf8").trim().split(" ").at(-1));
+    const count = lastPid - command.leader + 1;
+    if (count >= 1 && count <= directLooksMax) return Array.from({ length: count }, (_, at) => command.leader + at);
+  }
+  return readdirSync("/proc").map(Number).filter(Number.isInteger);
 }
 
 /** Signals a process unless its pid has been reused since it was seen. */

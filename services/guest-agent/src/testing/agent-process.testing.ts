@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Deadline, systemClock } from "@holdfast/async";
 import { LinkClient } from "@holdfast/guest-link";
 import { onTestFinished } from "vitest";
@@ -29,13 +29,15 @@ export interface AgentProcess {
 
 export const soon = (ms = 10_000): Deadline => new Deadline(systemClock, ms);
 
-/** Runs the real, bundled agent for one test, on a port of its own. */
-export async function agentProcess(env: NodeJS.ProcessEnv = {}): Promise<AgentProcess> {
+/** Runs the real, bundled agent for one test, on a port of its own. With a uid, as that user and owning its root. */
+export async function agentProcess(env: NodeJS.ProcessEnv = {}, uid?: number): Promise<AgentProcess> {
   const { directory, entry } = await bundleGuestAgent();
   const root = mkdtempSync(join(tmpdir(), "holdfast-agent-test-"));
-  const socket = join(root, "..", `${root.split("/").at(-1)}.sock`);
+  const socket = join(mkdtempSync(join(tmpdir(), "holdfast-agent-socket-")), "agent.sock");
+  if (uid !== undefined) for (const path of [root, dirname(socket)]) chownSync(path, uid, uid);
   const child = spawn(process.execPath, [entry], {
     stdio: ["ignore", "ignore", "pipe"],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
     env: {
       ...process.env,
       HOLDFAST_AGENT_TOKEN: token,
@@ -64,7 +66,7 @@ export async function agentProcess(env: NodeJS.ProcessEnv = {}): Promise<AgentPr
     child.kill("SIGKILL");
     await exited;
     rmSync(root, { recursive: true, force: true });
-    rmSync(socket, { force: true });
+    rmSync(dirname(socket), { recursive: true, force: true });
   });
   const { pid } = child;
   if (pid === undefined) throw new Error("the agent has no pid");

@@ -1,0 +1,83 @@
+import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { eventually } from "../testing/agent-process.testing.ts";
+import { type Belonging, isGone, membersOf, readProcess, signalProcess } from "./processes.ts";
+
+const marker = "HOLDFAST_EXECUTION=processes.test/1";
+
+/** A shell as the leader of a session of its own. */
+function leader(text: string): Belonging {
+  const child = spawn("sh", ["-c", text], {
+    detached: true,
+    stdio: "ignore",
+    env: { ...process.env, HOLDFAST_EXECUTION: marker.split("=")[1] },
+  });
+  const pid = child.pid ?? 0;
+  const command = {
+    leader: pid,
+    leaderStartTicks: readProcess(pid)?.startTicks ?? 0,
+    startedAtMs: performance.now(),
+    marker,
+  };
+  onTestFinished(() => {
+    for (const member of membersOf({ ...command, startedAtMs: 0 })) signalProcess(member, "SIGKILL");
+  });
+  return command;
+}
+
+const namesOf = (command: Belonging): string[] =>
+  membersOf(command)
+    .map(({ name }) => name)
+    .sort();
+
+describe("the processes of a command", () => {
+  it("are its session, what left it with the marker, and what descends from either", async () => {
+    const command = leader("sleep 301 & setsid sleep 302 & env -i setsid sleep 303 & sleep 304");
+    await eventually(() => membersOf(command).filter(({ name }) => name === "sleep").length === 4);
+    const foreign = spawn("sleep", ["305"], { detached: true, stdio: "ignore" });
+    onTestFinished(() => void foreign.kill("SIGKILL"));
+    expect(membersOf(command).some(({ pid }) => pid === foreign.pid)).toBe(false);
+    // The same, whether looked at one by one or in a scan of /proc.
+    expect(namesOf({ ...command, startedAtMs: performance.now() - 1e9 })).toEqual(namesOf(command));
+  });
+
+  it("are not those of a later session under the same number", async () => {
+    const command = leader("sleep 301 & sleep 302");
+    await eventually(() => namesOf(command).filter((name) => name === "sleep").length === 2);
+    const earlier = {
+      ...command,
+      leaderStartTicks: command.leaderStartTicks - 100,
+      marker: "HOLDFAST_EXECUTION=earlier",
+    };
+    expect(membersOf(earlier)).toEqual([]);
+  });
+
+  it("do not count when they are zombies", async () => {
+    const command = leader("exit 0");
+    await eventually(() => membersOf(command).length === 0);
+    expect(isGone(undefined)).toBe(true);
+    expect(isGone({ ...(readProcess(process.pid) ?? fail()), state: "Z" })).toBe(true);
+    expect(isGone(readProcess(process.pid))).toBe(false);
+  });
+
+  it("are read whatever their name holds", async () => {
+    onTestFinished(() => rmSync("/tmp/h) S 1 (f", { force: true }));
+    const command = leader("cp $(command -v sleep) '/tmp/h) S 1 (f' && exec '/tmp/h) S 1 (f' 301");
+    await eventually(() => namesOf(command).includes("h) S 1 (f"));
+    expect(readProcess(command.leader)).toMatchObject({ session: command.leader, parent: process.pid });
+  });
+
+  it("are signalled only while the pid is still theirs", async () => {
+    const command = leader("exec sleep 301");
+    const seen = readProcess(command.leader) ?? fail();
+    signalProcess({ ...seen, startTicks: seen.startTicks - 1 }, "SIGKILL");
+    expect(isGone(readProcess(command.leader))).toBe(false);
+    signalProcess(seen, "SIGKILL");
+    await eventually(() => isGone(readProcess(command.leader)));
+  });
+});
+
+function fail(): never {
+  throw new Error("no such process");
+}

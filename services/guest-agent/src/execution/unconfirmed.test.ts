@@ -1,0 +1,42 @@
+import { chmodSync, copyFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
+import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
+import { describe, expect, it } from "vitest";
+import { agentProcess, eventually, soon } from "../testing/agent-process.testing.ts";
+import { attach, cancel, refusalOf, script } from "../testing/followed-execution.testing.ts";
+
+const setpriv = "/usr/bin/setpriv";
+const user = 61_001;
+
+/** Only root can make a process that an ordinary user's agent may not signal. */
+const possible = process.getuid?.() === 0 && existsSync(setpriv);
+
+describe("a process that survives SIGKILL", () => {
+  it.runIf(possible)(
+    "G11 makes its execution unconfirmed, by name, in health and to its readers; the agent serves on, and a later cancel finds it gone",
+    async () => {
+      const { link, root } = await agentProcess({}, user);
+      const becomeRoot = join(root, "become-root");
+      copyFileSync(setpriv, becomeRoot);
+      chmodSync(becomeRoot, 0o4755);
+      const run = await script(link, "stuck", "./become-root --reuid 0 sleep 300 & echo $! > pid; echo ready; wait");
+      await run.until(() => run.text.includes("ready"));
+      await eventually(() => existsSync(join(root, "pid")));
+      const asked = performance.now();
+      const refusal = await cancel(link, "stuck").catch((error) => error);
+      expect(refusal).toMatchObject({ reason: "CANCELLATION_UNCONFIRMED" });
+      expect(refusal.metadata.survivors).toMatch(/^\d+ \(sleep\)$/);
+      expect(performance.now() - asked).toBeLessThan(7_000);
+      expect(await run.over).toMatchObject({ reason: "CANCELLATION_UNCONFIRMED" });
+      const health = await link.call(AgentService.method.health, {}, { within: soon() });
+      expect(health).toMatchObject({ serving: true, unconfirmedExecutions: ["stuck"] });
+      expect(await (await script(link, "next", "exit 3")).end()).toBe(3);
+      expect(await refusalOf(attach(link, "stuck"))).toMatchObject({ reason: "CANCELLATION_UNCONFIRMED" });
+
+      process.kill(Number.parseInt(refusal.metadata.survivors, 10), "SIGKILL");
+      await cancel(link, "stuck");
+      expect(await (await attach(link, "stuck")).end()).toBe("SIGTERM");
+      expect((await link.call(AgentService.method.health, {}, { within: soon() })).unconfirmedExecutions).toEqual([]);
+    },
+  );
+});
