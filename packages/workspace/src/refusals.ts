@@ -59,8 +59,17 @@ export function writeUnresolved(message: string, metadata: Record<string, string
   return new HoldfastError("CLUSTER_UNAVAILABLE", { message, metadata, cause });
 }
 
-/** The handle ended before this call's turn. */
+/** The handle ended before this call's turn: nothing of the call was done, and a new handle may take it (isHandleOver). */
 export function handleOver(ws: Handle, why: GoneWhy): HoldfastError {
+  return overWords(ws, why).withMetadata({ handle: "over" });
+}
+
+/** True for the refusal of a call whose turn came after its handle had ended: it may be made again on a new handle. */
+export function isHandleOver(error: unknown): boolean {
+  return error instanceof HoldfastError && error.metadata.handle === "over";
+}
+
+function overWords(ws: Handle, why: GoneWhy): HoldfastError {
   if (why === "deleted" || why === "absent") return workspaceNotFound(ws);
   if (why === "replaced") return workspaceReplaced(ws, ws.known?.sandboxUid ?? "", undefined);
   const words = { start_failed: "its start failed", delete_refused: "its delete was refused" }[why];

@@ -18,6 +18,7 @@ export async function* execute(ws: Handle, wish: ExecutionWish, signal: AbortSig
   signal.throwIfAborted();
   let bound = await admit(ws, signal);
   let mayRebind = true;
+  let mayReread = true;
   let nextOffset = 0;
   for (;;) {
     const giveBack = ws.leases.take(bound.guest);
@@ -33,10 +34,11 @@ export async function* execute(ws: Handle, wish: ExecutionWish, signal: AbortSig
     } catch (error) {
       if (signal.aborted) throw error;
       if (!mayRebind || !(error instanceof GuestNotReached) || error.why === "name-unresolvable") {
-        throw await explained(ws, bound, error, { wish, nextOffset });
+        throw await explained(ws, bound, error, { wish, nextOffset, mayReread });
       }
       bound = await otherGuest(ws, bound, error, signal);
       mayRebind = false;
+      mayReread = false;
     } finally {
       giveBack();
     }
@@ -58,15 +60,21 @@ async function otherGuest(
   throw hasReason(outcome.error, "WORKSPACE_SUSPENDED") ? workspaceSuspended(ws, "TRANSPORT", failure) : outcome.error;
 }
 
+interface Call {
+  readonly wish: ExecutionWish;
+  /** What follows the last event that was delivered. */
+  readonly nextOffset: number;
+}
+
 /** The error of a call that failed: what the workspace's own move explains outranks it. */
 async function explained(
   ws: Handle,
   bound: BoundGuest,
   error: unknown,
-  call: { readonly wish: ExecutionWish; readonly nextOffset: number },
+  call: Call & { readonly mayReread: boolean },
 ): Promise<unknown> {
-  if (!isTransportFailure(error)) return error;
-  if (holds(ws, bound)) await reread(ws, bound);
+  if (!isTransportFailure(error)) return presentable(ws, error);
+  if (call.mayReread && holds(ws, bound)) await reread(ws, bound);
   const { t } = ws.state;
   if (t === "closing" || t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
   if (t === "deleting" || (t === "gone" && error instanceof GuestNotReached)) return admissionRefusal(ws);
@@ -98,20 +106,17 @@ function holds(ws: Handle, bound: BoundGuest): boolean {
   return ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
 }
 
+/** A name that does not resolve says nothing about the workspace. */
 function isTransportFailure(error: unknown): boolean {
   return (
     error instanceof GuestLost ||
-    error instanceof GuestNotReached ||
+    (error instanceof GuestNotReached && error.why !== "name-unresolvable") ||
     hasReason(error, "EXECUTION_DETACHED", "AGENT_UNREACHABLE")
   );
 }
 
 /** Something was sent and no answer came: whether the command ran, runs or ended is not known. */
-function outcomeUnknown(
-  ws: Handle,
-  cause: GuestLost,
-  { wish, nextOffset }: { readonly wish: ExecutionWish; readonly nextOffset: number },
-): HoldfastError {
+function outcomeUnknown(ws: Handle, cause: GuestLost, { wish, nextOffset }: Call): HoldfastError {
   return new HoldfastError("EXECUTION_DETACHED", {
     message: `The link to the guest of workspace ${ws.id} broke, and it is not known what became of execution ${wish.executionId} (${cause.message}). It was not ended by the service. Attach to it by its id, from offset ${nextOffset}.`,
     metadata: { execution_id: wish.executionId, next_offset: String(nextOffset) },

@@ -1,0 +1,165 @@
+import {
+  collect,
+  executionWish,
+  type Fault,
+  openWish,
+  patient,
+  type Stage,
+  settleTasks,
+  stage,
+  suspendWish,
+  type Verb,
+  workspaceId,
+} from "@holdfast/testkit";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { readThrough } from "./read-through.ts";
+import { Workspace } from "./workspace.ts";
+
+const id = workspaceId("demo");
+
+/** What may happen next. Verbs are not awaited: they overlap, and end when time passes. */
+type Step =
+  | { readonly t: "open" | "resume" | "suspend" | "destroy" | "adopt" | "execute" }
+  | {
+      readonly t: "foreign";
+      readonly what: "Running" | "Suspended" | "replacePod" | "losePod" | "deliverLate" | "endPods";
+    }
+  | { readonly t: "fault"; readonly verb: Verb; readonly fault: Fault }
+  | { readonly t: "habit"; readonly habit: "controller" | "podsStart" | "podsEnd"; readonly on: boolean }
+  | { readonly t: "pass"; readonly ms: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ t: fc.constantFrom("open", "resume", "suspend", "destroy", "adopt", "execute") }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      t: fc.constant("foreign" as const),
+      what: fc.constantFrom("Running", "Suspended", "replacePod", "losePod", "deliverLate", "endPods"),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      t: fc.constant("fault" as const),
+      verb: fc.constantFrom<Verb>("createSandbox", "setMode", "readSandbox", "readPods", "readClaimUids"),
+      fault: fc.constantFrom<Fault>("refuse", "never-arrived", "reply-lost", "late", "unavailable", "stall"),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      t: fc.constant("habit" as const),
+      habit: fc.constantFrom("controller", "podsStart", "podsEnd"),
+      on: fc.boolean(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ t: fc.constant("pass" as const), ms: fc.constantFrom(0, 50, 1_000, 11_000, 130_000) }),
+  },
+);
+
+/** A process with its handle: a `gone` one is dropped, as the registry does. */
+class Process {
+  workspace: Workspace;
+  readonly #on: Stage;
+
+  constructor(on: Stage) {
+    this.#on = on;
+    this.workspace = new Workspace(id, on.deps);
+  }
+
+  begin(verb: "open" | "resume" | "suspend" | "destroy" | "adopt" | "execute"): void {
+    if (this.workspace.state.t === "gone") this.workspace = new Workspace(id, this.#on.deps);
+    const workspace = this.workspace;
+    const call = {
+      open: () => workspace.open({ ...openWish, readyTimeoutMs: 20_000 }, patient),
+      resume: () => workspace.resume({ readyTimeoutMs: 20_000 }, patient),
+      suspend: () => workspace.suspend({ ...suspendWish, stopTimeoutMs: 20_000 }, patient),
+      destroy: () => workspace.destroy({ ...suspendWish, stopTimeoutMs: 20_000, deleteDisk: false }, patient),
+      adopt: () => workspace.adopt(patient),
+      execute: () => collect(workspace.execute(executionWish(), patient)),
+    }[verb];
+    call().catch((error: unknown) => {
+      // An error that names no reason is a defect: a transition that the table lacks, a bug in a recipe.
+      if (!(error instanceof Error) || error.name !== "HoldfastError") this.defects.push(error);
+    });
+  }
+
+  readonly defects: unknown[] = [];
+}
+
+describe("whatever is asked and whatever goes wrong", () => {
+  it("no DELETE is sent without delete_disk, and suspended is never claimed with a live pod", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
+        const on = stage();
+        const here = new Process(on);
+        const there = new Process(on);
+        let turn = 0;
+        for (const next of steps) {
+          turn += 1;
+          await play(on, turn % 3 === 0 ? there : here, next);
+          for (const { workspace } of [here, there]) assertHonest(on, workspace);
+        }
+        on.cluster.plan.forget();
+        Object.assign(on.cluster.habits, { controller: true, podsStart: true, podsEnd: true });
+        startPods(on);
+        await on.clock.advance(600_000);
+        for (const { workspace } of [here, there]) assertHonest(on, workspace);
+        expect([...here.defects, ...there.defects]).toEqual([]);
+        expect(on.cluster.plan.count("deleteSandbox")).toBe(0);
+        // Nothing runs on: no timer, no subscription, whatever happened.
+        expect([on.clock.pending, on.cluster.subscriptions]).toEqual([0, 0]);
+        startPods(on);
+        await assertUsableAgain(on);
+      }),
+      { numRuns: 150 },
+    );
+  }, 60_000);
+});
+
+async function play(on: Stage, process: Process, next: Step): Promise<void> {
+  if (next.t === "fault") on.cluster.plan.fail(next.verb, next.fault);
+  else if (next.t === "habit") on.cluster.habits[next.habit] = next.on;
+  else if (next.t === "pass") await on.clock.advance(next.ms);
+  else if (next.t === "foreign") meddle(on, next.what);
+  else process.begin(next.t);
+  await settleTasks();
+}
+
+function meddle(on: Stage, what: Extract<Step, { readonly t: "foreign" }>["what"]): void {
+  if (what === "deliverLate") on.cluster.deliverLate();
+  if (!on.cluster.stands(id)) return;
+  if (what === "Running" || what === "Suspended") on.cluster.foreignMode(id, what);
+  else if (what === "replacePod" && on.cluster.stored(id).mode === "Running") on.cluster.replacePod(id);
+  else if (what === "losePod") on.cluster.stored(id).pods = [];
+  else if (what === "endPods") on.cluster.endPods(id);
+}
+
+/** The cluster is well again: pods that never started are made anew, and the controller has looked. */
+function startPods(on: Stage): void {
+  if (!on.cluster.stands(id)) return;
+  on.cluster.stored(id).pods = [];
+  on.cluster.observe(id);
+}
+
+/** At the moment that `suspended` was committed no pod lived. Later others may wake it: then its stamp has moved. */
+function assertHonest(on: Stage, workspace: Workspace): void {
+  if (workspace.state.t !== "suspended" || !on.cluster.stands(id)) return;
+  const stored = on.cluster.stored(id);
+  const untouched = stored.mode === "Suspended";
+  if (untouched) expect(stored.pods.filter((pod) => pod.phase === "Running" && !pod.deleting)).toEqual([]);
+}
+
+/** Whatever was left behind, an Open by a new process brings it to a guest, or says why not. */
+async function assertUsableAgain(on: Stage): Promise<void> {
+  const next = new Workspace(id, on.deps);
+  const view = await on.clock.runUntilSettled(next.open(openWish, patient));
+  expect(view.state).toBe("running");
+  expect((await readThrough(on.deps, id, patient)).state).toBe("running");
+}
