@@ -25,15 +25,20 @@ export function inProcessApi(registry: Registry): ResourceApi {
     },
     create: async (resource, namespace, object) => {
       const type = typeOf(resource);
-      return registry.create(type, type.namespaced ? namespace : "", object);
+      return registry.create(type, type.namespaced ? namespace : "", asSent(object));
     },
     patch: async (ref: ObjectRef, type: PatchType, body: unknown, subresource?: "status"): Promise<KubeObject> =>
-      registry.patch(targetOf(ref), type, body, subresource),
+      registry.patch(targetOf(ref), type, asSent(body), subresource),
     delete: async (ref: ObjectRef, wish?: DeleteWish): Promise<KubeObject> =>
       registry.delete(targetOf(ref), wish).object,
     watch: (resource, resourceVersion, signal, namespace) =>
       watchEvents(registry, typeOf(resource), readVersion(resourceVersion), signal, namespace),
   };
+}
+
+/** What would have arrived over the wire: a member that is undefined is absent. */
+function asSent(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
 }
 
 async function* watchEvents(

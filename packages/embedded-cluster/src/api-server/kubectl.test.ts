@@ -17,6 +17,10 @@ import {
 
 const mergePatch = { "content-type": "application/merge-patch+json" };
 
+const readyStatus = (status: string, reason: string) => ({
+  status: { conditions: [{ type: "Ready", status, reason, message: "", lastTransitionTime: "2030-01-01T00:00:00Z" }] },
+});
+
 const run = promisify(execFile);
 const isThere = (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "kubectl")));
 const title = isThere ? "kubectl" : "kubectl (skipped: there is none on PATH)";
@@ -47,12 +51,7 @@ describe.skipIf(!isThere)(title, () => {
   });
 
   it("prints the columns that people look for", async () => {
-    await test.call(
-      "PATCH",
-      `${sandboxesPath}/a/status`,
-      { status: { conditions: [{ type: "Ready", status: "True", reason: "DependenciesReady" }] } },
-      mergePatch,
-    );
+    await test.call("PATCH", `${sandboxesPath}/a/status`, readyStatus("True", "DependenciesReady"), mergePatch);
     const columns = async (...args: string[]) =>
       (await kubectl("get", ...args))
         .trimEnd()
@@ -82,8 +81,7 @@ describe.skipIf(!isThere)(title, () => {
         expect.stringContaining("REASON"),
         expect.stringContaining("DependenciesReady"),
       ]);
-      const status = { conditions: [{ type: "Ready", status: "False", reason: "SandboxSuspended" }] };
-      await test.call("PATCH", `${sandboxesPath}/a/status`, { status }, mergePatch);
+      await test.call("PATCH", `${sandboxesPath}/a/status`, readyStatus("False", "SandboxSuspended"), mergePatch);
       expect(await next()).toContain("SandboxSuspended");
     } finally {
       watching.kill();

@@ -52,15 +52,16 @@ export function withSpecOf(type: ResourceType, sent: KubeObject, old: KubeObject
 }
 
 /** Status is replaced, everything else stays: the metadata of a status write is not looked at. */
-export function withStatusOf(sent: KubeObject, old: KubeObject): KubeObject {
+export function withStatusOf(type: ResourceType, sent: KubeObject, old: KubeObject): KubeObject {
   const { status: _, ...kept } = old;
-  return {
+  const replaced: KubeObject = {
     ...kept,
     apiVersion: old.apiVersion,
     kind: old.kind,
     metadata: old.metadata,
     ...(sent.status === undefined ? {} : { status: sent.status }),
   };
+  return rulesOf(type).withDefaults?.(replaced) ?? replaced;
 }
 
 function sameBut(ignored: readonly string[], a: KubeObject, b: KubeObject): boolean {

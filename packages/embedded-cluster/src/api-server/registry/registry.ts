@@ -256,7 +256,7 @@ export class Registry {
     if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion)
       throw staleResourceVersion(type, name);
 
-    const next = subresource === "status" ? withStatusOf(sent, old) : withSpecOf(type, sent, old);
+    const next = subresource === "status" ? withStatusOf(type, sent, old) : withSpecOf(type, sent, old);
     this.#assertValid(type, next, old);
     return this.#settle(stored, old, next);
   }
