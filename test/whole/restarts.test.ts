@@ -67,9 +67,8 @@ describe("restarts", () => {
     await service.workspaces.openWorkspace({ workspaceId: "kept" });
     await shell(service, "kept", "echo kept > note && sync");
     await first.kill();
-    expect((await reasonOf(service.workspaces.openWorkspace({ workspaceId: "other" }))).reason).toBe(
-      "CLUSTER_UNAVAILABLE",
-    );
+    const meanwhile = service.workspaces.openWorkspace({ workspaceId: "other", readyTimeout: { seconds: 1n, nanos: 0 } });
+    expect((await reasonOf(meanwhile)).reason).toBe("CLUSTER_UNAVAILABLE");
 
     await using second = await startCluster(folder.path);
     expect(second.flags).toEqual(first.flags);

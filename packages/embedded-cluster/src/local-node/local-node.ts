@@ -48,7 +48,9 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
   await writeSkeleton(paths, agent);
   const kit = await probeIsolation(paths, agent, log);
   const relaxations = relaxationsOf(kit);
-  for (const relaxation of relaxations) log.warn({ isolation: kit.isolation }, relaxation);
+  // Whoever starts the node says its relaxations; isolation that the kernel refuses is a warning of its own.
+  const level = kit.isolation === "namespaces" ? "debug" : "warn";
+  for (const relaxation of relaxations) log[level]({ isolation: kit.isolation }, relaxation);
 
   const nodeUid = await ensureNodeObject(api, nodeName);
   const addresses = await AddressPool.claim();
