@@ -528,6 +528,22 @@ describe("L3 transitions of one handle", () => {
     expect(writes()).toEqual(["createSandbox", "setMode"]);
   });
 
+  it("a suspend also ends the starts that are queued before it, which send nothing", async () => {
+    on.cluster.seed(id, { mode: "Suspended" });
+    const patch = on.cluster.plan.hold("setMode");
+    on.cluster.habits.podsStart = false;
+    const first = workspace.open(openWish, patient);
+    const queued = workspace.resume({ readyTimeoutMs: 60_000 }, patient);
+    await patch.reached;
+    const suspending = workspace.suspend(suspendWish, patient);
+    patch.release();
+    for (const start of [first, queued]) {
+      await expect(start).rejects.toMatchObject({ metadata: { noticed_by: "PREEMPTED" } });
+    }
+    expect((await suspending).view.state).toBe("suspended");
+    expect(on.cluster.sent.map((wish) => "mode" in wish && wish.mode)).toEqual(["Running", "Suspended"]);
+  });
+
   it("a delete ends the waiting part of an open", async () => {
     on.cluster.habits.podsStart = false;
     const opening = workspace.open(openWish, patient);
