@@ -356,8 +356,12 @@ describe("L39 rebinding", () => {
   });
 
   it("never happens after the first event was delivered", async () => {
-    breakAfter("started", new GuestNotReached("no-connection", "impossible"));
-    await expect(run()).rejects.toMatchObject({ reason: "AGENT_UNREACHABLE" });
+    agent().execute = async function* (wish) {
+      yield { t: "started", executionId: wish.executionId, bootId: "boot" as never, attached: false };
+      on.cluster.replacePod(id);
+      throw new GuestNotReached("no-connection", "impossible");
+    };
+    await expect(run()).rejects.toMatchObject({ reason: "EXECUTION_DETACHED" });
     expect(on.guests.count("execute")).toBe(1);
   });
 

@@ -19,12 +19,13 @@ export async function* execute(ws: Handle, wish: ExecutionWish, signal: AbortSig
   let bound = await admit(ws, signal);
   let mayRebind = true;
   let mayReread = true;
+  let begun = false;
   let nextOffset = 0;
   for (;;) {
     const giveBack = ws.leases.take(bound.guest);
     try {
       for await (const event of bound.guest.execute(wish, signal)) {
-        mayRebind = false;
+        begun = true;
         if (event.t === "started") ws.noteBootId(bound, event.bootId);
         if (event.t === "output") nextOffset = event.offset + event.data.length;
         if (event.t === "gap") nextOffset = event.to;
@@ -33,8 +34,8 @@ export async function* execute(ws: Handle, wish: ExecutionWish, signal: AbortSig
       return;
     } catch (error) {
       if (signal.aborted) throw error;
-      if (!mayRebind || !(error instanceof GuestNotReached) || error.why === "name-unresolvable") {
-        throw await explained(ws, bound, error, { wish, nextOffset, mayReread });
+      if (begun || !mayRebind || !(error instanceof GuestNotReached) || error.why === "name-unresolvable") {
+        throw await explained(ws, bound, error, { wish, begun, nextOffset, mayReread });
       }
       bound = await otherGuest(ws, bound, error, signal);
       mayRebind = false;
@@ -62,6 +63,8 @@ async function otherGuest(
 
 interface Call {
   readonly wish: ExecutionWish;
+  /** An event was delivered: the command has begun, whatever the guest's client says now. */
+  readonly begun: boolean;
   /** What follows the last event that was delivered. */
   readonly nextOffset: number;
 }
@@ -76,9 +79,11 @@ async function explained(
   if (!isTransportFailure(error)) return presentable(ws, error);
   if (call.mayReread && holds(ws, bound)) await reread(ws, bound);
   const { t } = ws.state;
-  if (t === "closing" || t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
+  if (t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
   if (t === "deleting" || (t === "gone" && error instanceof GuestNotReached)) return admissionRefusal(ws);
-  if (error instanceof GuestLost) return outcomeUnknown(ws, error, call);
+  if (error instanceof GuestLost || (call.begun && error instanceof GuestNotReached)) {
+    return outcomeUnknown(ws, error, call);
+  }
   return presentable(ws, error);
 }
 
@@ -116,7 +121,7 @@ function isTransportFailure(error: unknown): boolean {
 }
 
 /** Something was sent and no answer came: whether the command ran, runs or ended is not known. */
-function outcomeUnknown(ws: Handle, cause: GuestLost, { wish, nextOffset }: Call): HoldfastError {
+function outcomeUnknown(ws: Handle, cause: Error, { wish, nextOffset }: Call): HoldfastError {
   return new HoldfastError("EXECUTION_DETACHED", {
     message: `The link to the guest of workspace ${ws.id} broke, and it is not known what became of execution ${wish.executionId} (${cause.message}). It was not ended by the service. Attach to it by its id, from offset ${nextOffset}.`,
     metadata: { execution_id: wish.executionId, next_offset: String(nextOffset) },
