@@ -112,9 +112,17 @@ describe.skipIf(!isThere)(title, () => {
     expect(await kubectl("get", "pod", "short-lived", "--ignore-not-found")).toBe("");
   });
 
-  it("creates without its client-side schema check", async () => {
+  it("creates and applies custom resources, and is told of members that nobody knows", async () => {
     const file = join(test.dataDir, "made.json");
-    await writeFile(file, JSON.stringify(sandboxObject("made")));
-    expect(await kubectl("create", "--validate=false", "-f", file)).toContain("created");
+    const write = (spec: object) => writeFile(file, JSON.stringify(sandboxObject("made", spec)));
+    await write({});
+    expect(await kubectl("apply", "-f", file)).toContain("created");
+    await write({ operatingMode: "Suspended" });
+    expect(await kubectl("apply", "-f", file)).toContain("configured");
+    expect(await kubectl("get", "sandbox", "made", "-o", "jsonpath={.spec.operatingMode}")).toBe("Suspended");
+    await write({ operatingModus: "Running" });
+    await expect(kubectl("apply", "-f", file)).rejects.toThrow(
+      'strict decoding error: unknown field "spec.operatingModus"',
+    );
   });
 });

@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { KubeObject, PatchType } from "../../resource-api.ts";
-import { unsupportedMediaType } from "../refusals.ts";
+import { badRequest, unsupportedMediaType } from "../refusals.ts";
+import { rulesOf } from "../registry/kinds/kind-rules.ts";
 import { patchTypes } from "../registry/patches.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { Target } from "../registry/target.ts";
 import type { ResourceType } from "../resource-types.ts";
 import { coreVersions, groupDocument, groupList, resourceList, serverVersion } from "./discovery.ts";
 import { listBody } from "./list-body.ts";
+import { openApiDocument, openApiRoot } from "./openapi.ts";
 import { deleteWishOf, isWatch, listWishOf, refuseDryRun, watchWishOf } from "./query.ts";
 import { jsonReply, type Reply, textOfJsonReply } from "./reply.ts";
 import { mediaTypeOf, parseJson, parseObject, readBody } from "./request-body.ts";
@@ -60,6 +62,10 @@ function handleDocument(route: DocumentRoute): Reply {
       return jsonReply(200, groupList());
     case "group":
       return jsonReply(200, groupDocument(route.group));
+    case "openApiRoot":
+      return jsonReply(200, openApiRoot());
+    case "openApi":
+      return jsonReply(200, openApiDocument(route.group, route.version));
     case "resources":
       return jsonReply(200, resourceList(route.group, route.version));
   }
@@ -91,6 +97,7 @@ async function handleCollection(
     case "POST": {
       if (type.namespaced && namespace === undefined) return refuseMethod(request.method, request.path);
       const body = await readObjectBody(request);
+      assertFieldsKnown(type, request.query, body);
       return jsonReply(201, registry.create(type, namespace ?? "", body));
     }
     case "DELETE": {
@@ -120,12 +127,17 @@ async function handleObject(
         return watch(context, type, type.namespaced ? namespace : undefined, request);
       }
       return textOfJsonReply(200, presenter(context, type, request)(JSON.stringify(registry.get(target))));
-    case "PUT":
-      return jsonReply(200, registry.update(target, await readObjectBody(request), subresource));
+    case "PUT": {
+      const body = await readObjectBody(request);
+      assertFieldsKnown(type, request.query, body);
+      return jsonReply(200, registry.update(target, body, subresource));
+    }
     case "PATCH": {
       refuseDryRun(request.query.get("dryRun"));
       const patchType = patchTypeOf(request.message);
-      return jsonReply(200, registry.patch(target, patchType, parseJson(await readBody(request.message)), subresource));
+      const body = parseJson(await readBody(request.message));
+      if (patchType === "application/merge-patch+json") assertFieldsKnown(type, request.query, body);
+      return jsonReply(200, registry.patch(target, patchType, body, subresource));
     }
     case "DELETE": {
       if (subresource !== undefined) return refuseMethod(request.method, request.path);
@@ -174,6 +186,16 @@ function presenter(context: HandlerContext, type: ResourceType, request: Handled
   if (!asksForTable(request)) return (body) => body;
   const include = includeObjectOf(request.query);
   return (body) => JSON.stringify(tableOfObject(type, body, include, context.now()));
+}
+
+/** Where the caller asks for strictness, throws 400 naming members that would otherwise be dropped in silence. */
+function assertFieldsKnown(type: ResourceType, query: URLSearchParams, body: unknown): void {
+  if (query.get("fieldValidation") !== "Strict") return;
+  const unknown = rulesOf(type).unknownFields?.(body) ?? [];
+  if (unknown.length === 0) return;
+  const list = unknown.map((field) => `unknown field ${JSON.stringify(field)}`).join(", ");
+  const { kind, version } = type;
+  throw badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${list}`);
 }
 
 function patchTypeOf(message: IncomingMessage): PatchType {

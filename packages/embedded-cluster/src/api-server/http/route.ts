@@ -8,6 +8,8 @@ export type Route =
   | { readonly t: "coreVersions" }
   | { readonly t: "groups" }
   | { readonly t: "group"; readonly group: string }
+  | { readonly t: "openApiRoot" }
+  | { readonly t: "openApi"; readonly group: string; readonly version: string }
   | { readonly t: "resources"; readonly group: string; readonly version: string }
   | { readonly t: "collection"; readonly type: ResourceType; readonly namespace: string | undefined }
   | {
@@ -41,6 +43,7 @@ export function routeOf(path: string): Route {
   const [root, ...rest] = parts;
   if (root === "version" && rest.length === 0) return { t: "version" };
   if (root === "readyz" || root === "livez" || root === "healthz") return { t: "health" };
+  if (root === "openapi" && rest[0] === "v3") return openApiRoute(rest.slice(1), path);
   if (root === "api") {
     const [version, ...below] = rest;
     if (version === undefined) return { t: "coreVersions" };
@@ -60,6 +63,13 @@ export function routeOf(path: string): Route {
 /** Throws 405 naming what was asked. */
 export function refuseMethod(method: string, path: string): never {
   throw methodNotAllowed(`${method} ${path}`);
+}
+
+function openApiRoute(below: readonly string[], path: string): Route {
+  const [apis, group, version, ...excess] = below;
+  if (apis === undefined) return { t: "openApiRoot" };
+  if (apis !== "apis" || group === undefined || version === undefined || excess.length > 0) return refuse(path);
+  return { t: "openApi", group, version };
 }
 
 function refuse(path: string): never {

@@ -220,19 +220,14 @@ export class ObjectStore {
     const logged = { changes: this.#logged.changes + 1, bytes: this.#logged.bytes + size };
     let compacted = this.#compacted;
 
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
+    this.#inTransaction(() => {
       this.#applyToObjects(change, uid, owners);
       this.#sql(
         "INSERT INTO changes (rv, type, resource, namespace, name, body, prev) VALUES (?, ?, ?, ?, ?, ?, ?)",
       ).run(rv, type, key.resource, key.namespace, key.name, change.body, prev ?? null);
       this.#writeMeta("revision", rv);
       if (this.#isOverfull(logged)) compacted = this.#trimLog(logged);
-      this.#db.exec("COMMIT");
-    } catch (error) {
-      this.#db.exec("ROLLBACK");
-      throw error;
-    }
+    });
     this.#revision = rv;
     this.#compacted = compacted;
     this.#logged = logged;
@@ -241,16 +236,28 @@ export class ObjectStore {
 
   /** Forgets the change log: what an operator's compaction does, and how tests make versions too old. */
   compact(): void {
-    this.#db.exec("BEGIN IMMEDIATE");
-    this.#db.exec("DELETE FROM changes");
-    this.#writeMeta("compacted", this.#revision);
-    this.#db.exec("COMMIT");
+    this.#inTransaction(() => {
+      this.#db.exec("DELETE FROM changes");
+      this.#writeMeta("compacted", this.#revision);
+    });
     this.#compacted = this.#revision;
     this.#logged = { changes: 0, bytes: 0 };
   }
 
   close(): void {
     this.#db.close();
+  }
+
+  #inTransaction(work: () => void): void {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      work();
+      this.#db.exec("COMMIT");
+    } catch (error) {
+      // SQLite ends the transaction itself after some failures, a full disk among them.
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      throw error;
+    }
   }
 
   #applyToObjects(change: Change, uid: string, owners: readonly string[]): void {

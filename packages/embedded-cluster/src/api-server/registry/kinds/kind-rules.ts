@@ -16,6 +16,8 @@ export interface KindRules {
   readonly initialised?: (object: KubeObject) => KubeObject;
   /** A status sent with a create is kept, though it is a subresource. */
   readonly createsWithStatus?: true;
+  /** Members of a body that are not known and would be dropped; also of a merge patch. */
+  readonly unknownFields?: (body: unknown) => string[];
   /** What is wrong with an object; `old` is there on update. */
   readonly validate?: (object: KubeObject, old: KubeObject | undefined) => StatusCause[];
 }

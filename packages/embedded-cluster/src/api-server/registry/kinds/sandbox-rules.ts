@@ -5,6 +5,7 @@ import type { KubeObject } from "../../../resource-api.ts";
 import { required } from "../metadata-rules.ts";
 import { conform } from "../schema/conform.ts";
 import { type KindSchema, readKindSchema } from "../schema/structural-schema.ts";
+import { unknownFields } from "../schema/unknown-fields.ts";
 import { violations } from "../schema/violations.ts";
 import type { KindRules } from "./kind-rules.ts";
 
@@ -13,6 +14,7 @@ const templateSchema = readKindSchema("sandbox-template.json");
 
 export const sandboxRules: KindRules = {
   withDefaults: (sandbox) => conformObject(sandboxSchema, sandbox),
+  unknownFields: (body) => unknownIn(sandboxSchema, body),
   validate: (sandbox, old) => [
     ...schemaViolations(sandboxSchema, sandbox),
     ...(old === undefined ? [] : claimTemplatesImmutable(sandbox, old)),
@@ -21,8 +23,20 @@ export const sandboxRules: KindRules = {
 
 export const sandboxTemplateRules: KindRules = {
   withDefaults: (template) => conformObject(templateSchema, template),
+  unknownFields: (body) => unknownIn(templateSchema, body),
   validate: (template) => schemaViolations(templateSchema, template),
 };
+
+const topLevel = new Set(["apiVersion", "kind", "metadata", "spec", "status"]);
+
+function unknownIn(schema: KindSchema, body: unknown): string[] {
+  if (!isObject(body)) return [];
+  return [
+    ...Object.keys(body).filter((member) => !topLevel.has(member)),
+    ...unknownFields(schema.spec, body.spec, "spec"),
+    ...(schema.status === undefined ? [] : unknownFields(schema.status, body.status, "status")),
+  ];
+}
 
 /** Prunes and defaults spec and status; members besides them are dropped. */
 function conformObject(schema: KindSchema, object: KubeObject): KubeObject {
