@@ -197,6 +197,37 @@ describe("a lost link", () => {
   });
 });
 
+describe("a client that is closed", () => {
+  it("ends its executions as lost, soon and never as not reached, since they were started", async () => {
+    const { address } = await guestProcess();
+    const guest = clientOf(address);
+    const run = guest
+      .execute(scriptOf("closed", "echo up; sleep 300", { onDisconnect: "cancel" }), never)
+      [Symbol.asyncIterator]();
+    await run.next();
+    await run.next();
+    const next = run.next();
+    guest.close();
+    const asked = performance.now();
+    await expect(next).rejects.toBeInstanceOf(GuestLost);
+    expect(performance.now() - asked).toBeLessThan(2_000);
+  });
+
+  it("L39 never calls a start unsent whose OPEN went out, also when another pod has the address then", async () => {
+    const first = await guestProcess();
+    const proxy = await faultProxy(first.address);
+    const guest = clientOf(proxy.address);
+    await guest.health(soon());
+    proxy.loseAnswers(true);
+    const run = delivered(guest.execute(scriptOf("moved", "echo x >> c; sleep 5"), never));
+    await eventually(() => proxy.lost >= 1);
+    first.child.kill("SIGKILL");
+    await first.exited;
+    await guestProcess({ ...first, address: { ...first.address, podUid: podUidOf("the next pod") } });
+    await expect(run).rejects.toBeInstanceOf(GuestLost);
+  });
+});
+
 describe("a guest that is not reached", () => {
   it("L39 proves that nothing was sent: nobody there, or another pod at the address", async () => {
     const { address } = await guestProcess();

@@ -154,13 +154,13 @@ export class Execute {
     }
     const outage = this.#outage;
     if (outage === undefined || (error instanceof LinkLost && error.cause instanceof LinkProtocolError)) throw error;
-    if (isAnotherGuest(error)) {
+    const lost = lossOf(error);
+    if (lost !== undefined) {
+      // Never NothingSent: OPEN went out before the outage, so the command may have run.
       const id = this.#wish.executionId;
-      throw new GuestLost(`The guest that ran execution ${id} is gone; what became of it is not known.`, error);
+      throw new GuestLost(`${lost} What became of execution ${id} is not known.`, error);
     }
-    const mayComeBack =
-      error instanceof LinkLost || (error instanceof NothingSent && error.why !== "protocol-mismatch");
-    if (!mayComeBack) throw error;
+    if (!(error instanceof LinkLost || error instanceof NothingSent)) throw error;
     const leftMs = outage.sinceMs + reattachWindowMs - this.#clock.monotonicMs();
     if (leftMs <= 0) throw this.#detached(outage.cause);
     const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.attempts++, Math.random()));
@@ -190,10 +190,15 @@ export class Execute {
   }
 }
 
-/** Another agent process, or another pod at the address: neither knows the command. */
-function isAnotherGuest(error: unknown): boolean {
-  if (error instanceof NothingSent) return error.why === "token-refused";
-  return error instanceof AnsweredError && error.reason === "GUEST_RESTARTED";
+/** Why the guest that the command was started on will not be reached again; undefined while it may come back. */
+function lossOf(error: unknown): string | undefined {
+  if (error instanceof AnsweredError && error.reason === "GUEST_RESTARTED") {
+    return "The guest's agent was restarted, and its new process knows nothing of the commands before.";
+  }
+  if (!(error instanceof NothingSent)) return undefined;
+  if (error.why === "token-refused") return "Another guest is at the address now.";
+  if (error.why === "closed" || error.why === "protocol-mismatch") return error.message;
+  return undefined;
 }
 
 function asError(reason: unknown): Error {

@@ -6,7 +6,7 @@ import { GuestLost, GuestNotReached } from "@holdfast/workspace";
 /** What a failure of the link means to the domain. What is not the link's (a deadline, a cancellation) is passed on as it is. */
 export function guestErrorOf(error: unknown): unknown {
   if (error instanceof NothingSent) {
-    const why = error.why === "capacity" ? "no-connection" : error.why;
+    const why = error.why === "capacity" || error.why === "closed" ? "no-connection" : error.why;
     return new GuestNotReached(why, error.message, error);
   }
   if (error instanceof AnsweredError) return answerOf(error);

@@ -107,7 +107,7 @@ export class LinkClient {
 
   /** Closes everything. Streams end with LinkLost; what runs in the guest goes on. */
   close(): void {
-    this.#closed.abort(new NothingSent("no-connection", "This client of the guest is closed."));
+    this.#closed.abort(new NothingSent("closed", "This client of the guest is closed."));
     this.#disconnect(new LinkLost("this client of the guest was closed"));
     for (const stream of this.#streams) stream.destroy(new LinkLost("this client of the guest was closed"));
   }

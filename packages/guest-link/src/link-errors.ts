@@ -5,7 +5,7 @@ import type { Reason } from "@holdfast/contract";
  * that nothing happened in the guest.
  */
 export class NothingSent extends Error {
-  readonly why: "no-connection" | "name-unresolvable" | "token-refused" | "protocol-mismatch" | "capacity";
+  readonly why: "no-connection" | "name-unresolvable" | "token-refused" | "protocol-mismatch" | "capacity" | "closed";
   constructor(why: NothingSent["why"], message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "NothingSent";
