@@ -15,6 +15,7 @@ import { adopt } from "./verbs/adopt.ts";
 import { deleteWithDisk } from "./verbs/destroy.ts";
 import { skipped } from "./verbs/flush.ts";
 import { open } from "./verbs/open.ts";
+import { podFactsNow } from "./verbs/pod-facts.ts";
 import { resume } from "./verbs/resume.ts";
 import { suspend } from "./verbs/suspend.ts";
 import { viewOf, type WorkspaceView } from "./view.ts";
@@ -116,8 +117,17 @@ export class Workspace {
     }
   }
 
+  /** As it stands by what this handle knows. */
   view(): WorkspaceView {
     return viewOf(this.#ws);
+  }
+
+  /** The view with the bound pod's facts as they are now; as they were at the bind where they cannot be read. Moves nothing. */
+  async viewNow(caller: AbortSignal): Promise<WorkspaceView> {
+    const before = this.view();
+    const now = await podFactsNow(this.#ws, caller);
+    const view = this.view();
+    return now && view.identity.podUid === before.identity.podUid ? { ...view, pod: now } : view;
   }
 
   /** Lets the handle go: touches neither pod nor disk, and ends nobody's stream. */

@@ -6,6 +6,7 @@ import {
   type ExecutionEvent,
   type ExecutionWish,
   type GuestHealth,
+  isHandleOver,
   type OpenWish,
   type ResumeWish,
   readThrough,
@@ -21,16 +22,20 @@ interface Entry {
   calls: number;
 }
 
+/** How often a call is made again whose handle ended before its turn. Each time another call of ours ended it. */
+const newHandlesMax = 8;
+
 /**
  * The handles of this process, by workspace. A handle holds no truth: one that is dropped is found again on the cluster, so the
- * registry drops what failed to open, what is gone, and, when it is full, what was used longest ago.
+ * registry drops what failed to open, what is gone, and, when it is full, what was used longest ago. (docs/design/rpc.md)
  */
 export class WorkspaceRegistry {
   readonly #deps: WorkspaceDeps;
   readonly #limit: number;
   /** In the order of last use, the oldest first. */
   readonly #entries = new Map<WorkspaceId, Entry>();
-  readonly #adoptions = new SingleFlight<WorkspaceId, void>();
+  /** Silent adoptions that are on their way. */
+  readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
   readonly #rereads = new SingleFlight<WorkspaceId, boolean>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
@@ -69,11 +74,15 @@ export class WorkspaceRegistry {
   ): Promise<{ view: WorkspaceView; health: GuestHealth | undefined }> {
     await this.#dropIfOutlived(id, caller);
     const entry = this.#live(id);
-    if (!entry || entry.workspace.state.t === "opening") {
+    if (!entry || this.#adoptions.has(id)) {
       return { view: await readThrough(this.#deps, id, caller), health: undefined };
     }
-    const health = withHealth ? await this.#healthOf(entry.workspace, caller) : undefined;
-    return { view: entry.workspace.view(), health };
+    const { workspace } = entry;
+    const [view, health] = await Promise.all([
+      workspace.viewNow(caller),
+      withHealth ? this.#healthOf(workspace, caller) : undefined,
+    ]);
+    return { view, health };
   }
 
   /** Runs a command in a workspace that is open here, or that runs and is adopted silently. */
@@ -83,8 +92,7 @@ export class WorkspaceRegistry {
     try {
       yield* entry.workspace.execute(wish, signal);
     } finally {
-      entry.calls -= 1;
-      this.#dropIfGone(entry);
+      this.#release(entry);
     }
   }
 
@@ -104,23 +112,26 @@ export class WorkspaceRegistry {
     this.#entries.clear();
   }
 
-  /** The handle for a data-plane call (api: "calls on a workspace that is not open here"). */
+  /** The handle for a data-plane call: open here, or adopted. Whoever comes during an adoption joins it. */
   async #require(id: WorkspaceId, caller: AbortSignal): Promise<Entry> {
     await this.#dropIfOutlived(id, caller);
     const standing = this.#live(id);
-    if (standing) return standing;
-    const adoption = this.#adoptions.run(id, () => this.#adopt(id));
-    await orAborted(adoption, caller);
+    if (standing && !this.#adoptions.has(id)) return standing;
+    await orAborted(this.#adoptions.get(id) ?? this.#beginAdoption(id), caller);
     const adopted = this.#live(id);
     if (adopted) return adopted;
     throw new HoldfastError("WORKSPACE_NOT_READY", {
-      message: `The call was not carried out: the workspace ${id} went away while it was being looked up. Try again.`,
+      message: `The call was not carried out: workspace ${id} was let go here while it was being looked up. Call again.`,
     });
   }
 
-  /** The flight is the registry's: a caller that goes away ends only its own wait. */
-  #adopt(id: WorkspaceId): Promise<void> {
-    return this.#use(id, (workspace) => workspace.adopt(this.#closed.signal));
+  /** The adoption is the registry's: a caller that goes away ends only its own wait. */
+  #beginAdoption(id: WorkspaceId): Promise<void> {
+    const adoption = this.#use(id, (workspace) => workspace.adopt(this.#closed.signal));
+    this.#adoptions.set(id, adoption);
+    const over = (): void => void this.#adoptions.delete(id);
+    adoption.then(over, over);
+    return adoption;
   }
 
   /**
@@ -129,12 +140,10 @@ export class WorkspaceRegistry {
    */
   async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<void> {
     const entry = this.#live(id);
-    if (!entry || !isOutlivable(entry)) return;
-    const runs = await orAborted(
-      this.#rereads.run(id, () => this.#readsRunning(id)),
-      caller,
-    );
-    if (runs && isOutlivable(entry) && this.#entries.get(id) === entry) {
+    if (!entry || !mayBeOutlived(entry)) return;
+    const reread = this.#rereads.run(id, () => this.#readsRunning(id));
+    const runs = await orAborted(reread, caller);
+    if (runs && mayBeOutlived(entry) && this.#entries.get(id) === entry) {
       this.#entries.delete(id);
       entry.workspace.close();
     }
@@ -152,22 +161,20 @@ export class WorkspaceRegistry {
 
   async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {
     using within = new Deadline(this.#deps.clock, guestHealthTimeoutMs, caller);
-    try {
-      return await workspace.health(within);
-    } catch (error) {
-      this.#deps.log.info({ workspaceId: workspace.id, err: error }, "the guest did not tell its health");
-      return undefined;
-    }
+    return await workspace.health(within);
   }
 
   async #use<Result>(id: WorkspaceId, run: (workspace: Workspace) => Promise<Result>): Promise<Result> {
-    const entry = this.#live(id) ?? this.#add(id);
-    entry.calls += 1;
-    try {
-      return await run(entry.workspace);
-    } finally {
-      entry.calls -= 1;
-      this.#dropIfGone(entry);
+    for (let handles = 1; ; handles += 1) {
+      const entry = this.#live(id) ?? this.#add(id);
+      entry.calls += 1;
+      try {
+        return await run(entry.workspace);
+      } catch (error) {
+        if (!isHandleOver(error) || handles === newHandlesMax) throw error;
+      } finally {
+        this.#release(entry);
+      }
     }
   }
 
@@ -188,8 +195,9 @@ export class WorkspaceRegistry {
     return entry;
   }
 
-  /** Drops a handle that is gone, or that nothing came of: a failed Open leaves none (L6). */
-  #dropIfGone(entry: Entry): void {
+  /** Ends a call's use, and drops a handle that is gone or that nothing came of: a failed Open leaves none (L6). */
+  #release(entry: Entry): void {
+    entry.calls -= 1;
     const { workspace, calls } = entry;
     const nothingCame = workspace.state.t === "opening" && calls === 0 && !workspace.hasUnresolvedWrite;
     if (workspace.state.t !== "gone" && !nothingCame) return;
@@ -210,6 +218,6 @@ export class WorkspaceRegistry {
   }
 }
 
-function isOutlivable({ workspace, calls }: Entry): boolean {
+function mayBeOutlived({ workspace, calls }: Entry): boolean {
   return workspace.state.t === "suspended" && calls === 0 && !workspace.hasUnresolvedWrite;
 }

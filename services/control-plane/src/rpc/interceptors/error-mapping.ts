@@ -34,7 +34,7 @@ export function callerErrorOf(thrown: unknown, subject: CallSubject): HoldfastEr
   const about: Record<string, string> = { operation: subject.operation };
   if (workspaceId !== undefined && workspaceId !== "") about.workspace_id = workspaceId;
   if (workspaceId !== undefined && isWorkspaceId(workspaceId)) about.sandbox = sandboxNameOf(workspaceId);
-  const metadata = Object.entries({ ...about, ...error.metadata }).map(([key, value]) => [
+  const metadata = Object.entries({ ...error.metadata, ...about }).map(([key, value]) => [
     key,
     fit(value, errorValueMaxLength),
   ]);

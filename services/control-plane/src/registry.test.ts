@@ -1,0 +1,249 @@
+import {
+  collect,
+  executionWish,
+  Gate,
+  openWish,
+  patient,
+  type Stage,
+  settleTasks,
+  stage,
+  suspendWish,
+  workspaceId,
+} from "@holdfast/testkit";
+import { beforeEach, describe, expect, it } from "vitest";
+import { WorkspaceRegistry } from "./registry.ts";
+
+const id = workspaceId("demo");
+let on: Stage;
+let registry: WorkspaceRegistry;
+
+beforeEach(() => {
+  on = stage();
+  registry = new WorkspaceRegistry(on.deps);
+});
+
+const reasonOf = async (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => "none",
+    (error: { reason?: string }) => error.reason ?? String(error),
+  );
+const run = () => collect(registry.execute(id, executionWish(), patient));
+
+describe("handles", () => {
+  it("are shared: two Opens of one id make one handle and one workspace", async () => {
+    const [first, second] = await Promise.all([
+      registry.open(id, openWish, patient),
+      registry.open(id, openWish, patient),
+    ]);
+    expect([first.origin, second.origin].sort()).toEqual(["already_open", "created"]);
+    expect(registry.size).toBe(1);
+    expect(on.cluster.plan.writes).toEqual(["createSandbox"]);
+  });
+
+  it("L6 are not left by a failed Open", async () => {
+    expect(await reasonOf(registry.open(id, { ...openWish, create: "must_exist" }, patient))).toBe(
+      "WORKSPACE_NOT_FOUND",
+    );
+    expect(registry.size).toBe(0);
+  });
+
+  it("do not end a call that waited behind another one's failure: it has its own try", async () => {
+    on.cluster.seed(id, { mode: "Running" });
+    const gate = on.cluster.plan.hold("readSandbox");
+    const failing = reasonOf(registry.open(id, { ...openWish, create: "must_create" }, patient));
+    await gate.reached;
+    const waiting = registry.open(id, openWish, patient);
+    gate.release();
+    expect(await failing).toBe("WORKSPACE_EXISTS");
+    expect((await waiting).state).toBe("running");
+    expect(registry.size).toBe(1);
+  });
+
+  it("make an Open that waited behind a Destroy create anew", async () => {
+    const first = await registry.open(id, openWish, patient);
+    const gate = on.cluster.plan.hold("deleteSandbox");
+    const destroyed = registry.destroy(id, { ...suspendWish, deleteDisk: true }, patient);
+    await gate.reached;
+    const reopened = registry.open(id, openWish, patient);
+    gate.release();
+    expect((await destroyed).view).toBeUndefined();
+    const second = await reopened;
+    expect(second.origin).toBe("created");
+    expect(second.identity.sandboxUid).not.toBe(first.identity.sandboxUid);
+  });
+
+  it("are gone after a Destroy with its disk; destroying again succeeds and makes none", async () => {
+    await registry.open(id, openWish, patient);
+    await registry.destroy(id, { ...suspendWish, deleteDisk: true }, patient);
+    expect(registry.size).toBe(0);
+    await registry.destroy(id, { ...suspendWish, deleteDisk: true }, patient);
+    expect(registry.size).toBe(0);
+    expect(on.cluster.plan.count("deleteSandbox")).toBe(1);
+  });
+
+  it("are bounded: the one that was used longest ago makes room, one in use does not", async () => {
+    registry = new WorkspaceRegistry(on.deps, 2);
+    const [a, b, c, d] = ["a", "b", "c", "d"].map(workspaceId) as [typeof id, typeof id, typeof id, typeof id];
+    await registry.open(a, openWish, patient);
+    await registry.open(b, openWish, patient);
+    const gate = new Gate();
+    on.guests.agent(on.cluster.pods(a)[0]?.uid ?? expect.unreachable()).execute = async function* (_wish, signal) {
+      await gate.pass(signal);
+      yield* [];
+    };
+    const busy = collect(registry.execute(a, executionWish(), patient));
+    await gate.reached;
+    await registry.open(c, openWish, patient);
+    expect(registry.close(b)).toBe(false); // It made room for c; a, older but in use, did not.
+    const stays = collect(registry.execute(a, executionWish(), patient)).catch(() => []);
+    const open = on.cluster.plan.hold("createSandbox");
+    const fourth = registry.open(d, openWish, patient);
+    await open.reached;
+    expect(await reasonOf(registry.open(b, openWish, patient))).toBe("WORKSPACE_CAPACITY");
+    open.release();
+    gate.release();
+    await Promise.all([busy, stays, fourth]);
+  });
+
+  it("are let go by Close, which ends nobody's stream and is true only when one was open", async () => {
+    await registry.open(id, openWish, patient);
+    const gate = new Gate();
+    const pod = on.cluster.pods(id)[0]?.uid ?? expect.unreachable();
+    const { execute } = on.guests.agent(pod);
+    on.guests.agent(pod).execute = async function* (wish, signal) {
+      await gate.pass(signal);
+      yield* execute(wish, signal);
+    };
+    const stream = run();
+    await gate.reached;
+    expect(registry.close(id)).toBe(true);
+    expect(registry.close(id)).toBe(false);
+    gate.release();
+    expect((await stream).at(-1)?.t).toBe("exited");
+    expect(on.cluster.plan.writes).toEqual(["createSandbox"]);
+  });
+});
+
+describe("a call on a workspace that is not open here", () => {
+  it("adopts it silently when it runs: no write, and the callers that come meanwhile share one look", async () => {
+    on.cluster.seed(id, { mode: "Running" });
+    const results = await Promise.all([run(), run(), run()]);
+    for (const events of results) expect(events.at(-1)?.t).toBe("exited");
+    expect(on.cluster.plan.writes).toEqual([]);
+    expect(on.guests.count("probe")).toBe(1);
+    expect(registry.size).toBe(1);
+  });
+
+  it("never wakes a suspended one, never creates an absent one, and leaves no handle", async () => {
+    on.cluster.seed(id, { mode: "Suspended" });
+    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
+    expect(await reasonOf(collect(registry.execute(workspaceId("absent"), executionWish(), patient)))).toBe(
+      "WORKSPACE_NOT_FOUND",
+    );
+    expect(on.cluster.plan.writes).toEqual([]);
+    expect(registry.size).toBe(0);
+  });
+
+  it("ends only its own wait when its caller goes away: the adoption serves the others", async () => {
+    on.cluster.seed(id, { mode: "Running" });
+    const gate = on.cluster.plan.hold("readSandbox");
+    const caller = new AbortController();
+    const leaving = collect(registry.execute(id, executionWish(), caller.signal));
+    await gate.reached;
+    const staying = run();
+    caller.abort(new Error("left"));
+    await expect(leaving).rejects.toThrow("left");
+    gate.release();
+    expect((await staying).at(-1)?.t).toBe("exited");
+  });
+
+  it("is read through by Get: no handle, no guest, no origin", async () => {
+    on.cluster.seed(id, { mode: "Running" });
+    const { view, health } = await registry.read(id, true, patient);
+    expect(view.state).toBe("running");
+    expect(view.origin).toBeUndefined();
+    expect(health).toBeUndefined();
+    expect(on.guests.calls).toEqual([]);
+    expect(registry.size).toBe(0);
+  });
+
+  it("suspends and destroys it without waking it or dialling a new guest for it to run", async () => {
+    on.cluster.seed(id, { mode: "Running" });
+    const { view } = await registry.suspend(id, suspendWish, patient);
+    expect(view.state).toBe("suspended");
+    await registry.destroy(id, { ...suspendWish, deleteDisk: true }, patient);
+    expect(on.cluster.stands(id)).toBe(false);
+    expect(on.cluster.plan.writes).toEqual(["setMode", "deleteSandbox"]);
+  });
+});
+
+describe("L35 a handle that says suspended", () => {
+  beforeEach(async () => {
+    await registry.open(id, openWish, patient);
+    await registry.suspend(id, suspendWish, patient);
+  });
+
+  it("is dropped when an uncached read shows Running, and the call goes on by adoption", async () => {
+    on.cluster.foreignMode(id, "Running");
+    expect((await run()).at(-1)?.t).toBe("exited");
+    expect(on.cluster.plan.count("setMode")).toBe(1); // Our own suspend; adopting wrote nothing.
+  });
+
+  it("is not shown by Get once somebody else has woken the workspace", async () => {
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspended");
+    on.cluster.foreignMode(id, "Running");
+    expect((await registry.read(id, false, patient)).view.state).toBe("running");
+  });
+
+  it("refuses on its state after one read shared by the calls that came together", async () => {
+    const before = on.cluster.plan.count("readSandbox");
+    const refused = await Promise.all([reasonOf(run()), reasonOf(run()), reasonOf(run())]);
+    expect(refused).toEqual(["WORKSPACE_SUSPENDED", "WORKSPACE_SUSPENDED", "WORKSPACE_SUSPENDED"]);
+    expect(on.cluster.plan.count("readSandbox") - before).toBe(1);
+  });
+
+  it("stands when the read fails: what it has confirmed is still its word", async () => {
+    on.cluster.plan.fail("readSandbox", "unavailable");
+    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
+    expect(registry.size).toBe(1);
+  });
+});
+
+describe("Get of a workspace that is open here", () => {
+  it("shows the pod as it is now, and the guest's health when asked", async () => {
+    await registry.open(id, openWish, patient);
+    const [pod] = on.cluster.pods(id);
+    if (!pod) expect.unreachable();
+    pod.restartCount = 3;
+    pod.lastTermination = "Error (exit code 137)";
+    const { view, health } = await registry.read(id, true, patient);
+    expect(view).toMatchObject({
+      state: "running",
+      origin: "created",
+      pod: { restartCount: 3, lastTermination: "Error (exit code 137)" },
+    });
+    expect(health?.serving).toBe(true);
+  });
+
+  it("leaves health out when the guest does not answer in time", async () => {
+    await registry.open(id, openWish, patient);
+    const pod = on.cluster.pods(id)[0]?.uid ?? expect.unreachable();
+    on.guests.agent(pod).health = (within) =>
+      new Promise((_, reject) => within.signal.addEventListener("abort", () => reject(within.signal.reason)));
+    const read = registry.read(id, true, patient);
+    await settleTasks();
+    const { view, health } = await on.clock.runUntilSettled(read);
+    expect(view.state).toBe("running");
+    expect(health).toBeUndefined();
+  });
+
+  it("says STARTING while an Open is on its way", async () => {
+    const gate = on.cluster.plan.hold("createSandbox");
+    const opening = registry.open(id, openWish, patient);
+    await gate.reached;
+    expect((await registry.read(id, false, patient)).view.state).toBe("starting");
+    expect(await reasonOf(run())).toBe("WORKSPACE_NOT_READY");
+    gate.release();
+    await opening;
+  });
+});
