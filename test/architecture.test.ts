@@ -141,9 +141,9 @@ describe("the house", () => {
     expect(offences.map((file) => file.path)).toEqual([]);
   });
 
-  it("keeps `any` and switched-off checks out", () => {
+  it("switches no check off (the linter keeps `any` out)", () => {
     const offences = sources.filter((file) =>
-      /\bas any\b|: any\b|<any>|@ts-ignore|@ts-expect-error|biome-ignore-all/.test(
+      /@ts-ignore|@ts-expect-error|@ts-nocheck|biome-ignore-all|\b(?:it|describe|test)\.only\(/.test(
         readFileSync(join(root, file.path), "utf8"),
       ),
     );

@@ -67,7 +67,10 @@ describe("restarts", () => {
     await service.workspaces.openWorkspace({ workspaceId: "kept" });
     await shell(service, "kept", "echo kept > note && sync");
     await first.kill();
-    const meanwhile = service.workspaces.openWorkspace({ workspaceId: "other", readyTimeout: { seconds: 1n, nanos: 0 } });
+    const meanwhile = service.workspaces.openWorkspace({
+      workspaceId: "other",
+      readyTimeout: { seconds: 1n, nanos: 0 },
+    });
     expect((await reasonOf(meanwhile)).reason).toBe("CLUSTER_UNAVAILABLE");
 
     await using second = await startCluster(folder.path);
