@@ -39,9 +39,13 @@ const oneUser = "The API server knows one user with one token, who may do everyt
 export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Promise<EmbeddedCluster> {
   const { dataDir, agent, log } = options;
   const stops: (() => Promise<void>)[] = [];
-  // In reverse: the API outlives those who write to it.
+  // In reverse: the API outlives those who write to it. One that fails to stop does not keep the rest running.
   const stopAll = async (): Promise<void> => {
-    for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
+    const failures: unknown[] = [];
+    for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) {
+      await stop().catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw new AggregateError(failures, "The embedded cluster did not stop cleanly.");
   };
   try {
     const server = await startApiServer({
@@ -73,7 +77,9 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Pro
       },
     };
   } catch (error) {
-    await stopAll();
+    await stopAll().catch((stopError: unknown) =>
+      log.error({ err: stopError }, "stopping after a failed start failed"),
+    );
     throw error;
   }
 }

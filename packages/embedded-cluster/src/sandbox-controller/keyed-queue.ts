@@ -59,7 +59,7 @@ export class KeyedQueue {
 
   async #run(key: string): Promise<void> {
     try {
-      const next = await this.#options.work(key);
+      const next = await Promise.try(this.#options.work, key);
       this.#failures.delete(key);
       if (next !== undefined) this.#addAfter(key, next.againAfterMs);
     } catch (error) {

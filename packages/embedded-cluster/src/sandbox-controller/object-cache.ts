@@ -16,6 +16,8 @@ export class ObjectCache {
   readonly #objects = new Map<string, KubeObject>();
   /** Keys of objects by their controller's uid. */
   readonly #controlled = new Map<string, Set<string>>();
+  /** The version up to which the list and the watch have told. */
+  #seenVersion = 0;
   readonly #synced = Promise.withResolvers<void>();
 
   constructor(api: ResourceApi, resource: ResourceRef, log: Logger, onChange: (object: KubeObject) => void) {
@@ -41,7 +43,8 @@ export class ObjectCache {
 
   /** Takes in an object that was just created, so that the next reader need not wait for its event. */
   learn(created: KubeObject): void {
-    if (!this.#objects.has(keyOf(created))) this.#put(created);
+    // What the watch has passed already it has also told, perhaps that the object is gone again.
+    if (versionOf(created) > this.#seenVersion) this.#put(created);
   }
 
   /** Follows the collection until the signal aborts. */
@@ -51,9 +54,11 @@ export class ObjectCache {
       try {
         const { items, resourceVersion } = await this.#api.list(this.#resource);
         this.#replaceAll(items);
+        this.#seenVersion = Number(resourceVersion);
         this.#synced.resolve();
         for await (const event of this.#api.watch(this.#resource, resourceVersion, signal)) {
           retryMs = firstRetryMs;
+          this.#seenVersion = versionOf(event.object);
           if (event.type === "DELETED") this.#remove(event.object);
           else if (event.type !== "BOOKMARK") this.#put(event.object);
         }
@@ -100,6 +105,10 @@ export class ObjectCache {
     keys?.delete(key);
     if (keys?.size === 0) this.#controlled.delete(controller);
   }
+}
+
+function versionOf(object: KubeObject): number {
+  return Number(object.metadata.resourceVersion);
 }
 
 function keyOf(object: KubeObject): string {
