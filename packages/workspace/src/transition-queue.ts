@@ -35,8 +35,10 @@ export class TransitionQueue {
     const preempt = new AbortController();
     const within = new Deadline(this.#ws.deps.clock, budgetMs, AbortSignal.any([caller, preempt.signal]));
     const turn = this.#turn(async () => {
+      // What is over before its turn, or gives way to a stop behind it, has not begun and changes nothing.
       const [waiting] = this.#stopsWaiting;
-      if (waiting) preempt.abort(waiting);
+      if (waiting) throw waiting.refusal;
+      within.throwIfOver();
       this.#preempt = (reason) => preempt.abort(reason);
       return await task(within);
     });

@@ -72,6 +72,15 @@ const wireStates: Readonly<Record<StateName, WireState>> = {
   gone: "deleting",
 };
 
+/** Said until a recipe knows better. */
+const waits: Readonly<Partial<Record<StateName, string>>> = {
+  opening: "the object to be read",
+  resuming: "a pod that is ready, and its guest",
+  closing: "the suspend to be written",
+  suspending: "the pod to be gone",
+  deleting: "the object, its pod and its disk to be gone",
+};
+
 /** The handle's workspace as callers see it. */
 export function viewOf(ws: Handle): WorkspaceView {
   const { state, known, transition } = ws;
@@ -80,7 +89,7 @@ export function viewOf(ws: Handle): WorkspaceView {
   return {
     id: ws.id,
     state: wireStates[state.t],
-    transition: { cause: transition.cause, at: transition.at, waitingFor: ws.waitingFor ?? why },
+    transition: { cause: transition.cause, at: transition.at, waitingFor: ws.waitingFor ?? why ?? waits[state.t] },
     origin: ws.origin,
     identity: {
       sandboxUid: known?.sandboxUid,

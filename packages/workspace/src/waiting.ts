@@ -4,6 +4,9 @@ import type { WorkspaceDeps } from "./deps.ts";
 
 const conflictBackoff = { firstMs: 50, maxMs: 2_000 };
 
+/** The longest time to the next look after one that failed. */
+export const rereadAfterFailureMs = 1_000;
+
 /** Waits for a change, at most `atMostMs` (the time between two looks, whatever the watch says). Throws when the deadline is over. */
 export async function awaitChange(changes: Subscription, within: Deadline, atMostMs = waitRereadMs): Promise<void> {
   using tick = within.within(atMostMs);

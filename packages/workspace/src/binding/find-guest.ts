@@ -6,15 +6,15 @@ import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import { GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
-import { awaitChange } from "../waiting.ts";
+import { awaitChange, rereadAfterFailureMs } from "../waiting.ts";
 import { bindableOf, endedByItself, isCandidate } from "./bindable.ts";
 import { type ClaimUids, readClaims } from "./claims.ts";
 import { dialGuest, guestPrivileged, ProbeUnanswered } from "./dial-guest.ts";
 import { notReached } from "./guest-failure.ts";
 import type { LastLook } from "./start-problem.ts";
 
-/** How long to wait before a ready pod whose agent was not reached is dialled again. */
-const redialMs = 500;
+/** The times between dials of a ready pod whose agent was not reached: doubling from the first to the last. */
+const redialMs = { first: 100, last: 5_000 };
 
 /** What a wait for a guest came to. Only `bound` changes nothing about where the workspace stands. */
 export type GuestSearch =
@@ -70,18 +70,22 @@ class Search {
   #failure: unknown;
   #tokenRefusedBy: PodUid | undefined;
   #dialling: PodUid | undefined;
+  #dials = 0;
+  #lookFailed = false;
 
   constructor(ws: Handle) {
     this.#ws = ws;
   }
 
-  /** The longest time to the next look: short while a ready pod is only not reached. */
+  /** The longest time to the next look: short after a failure that may pass by itself, which no change tells of. */
   get nextLookMs(): number {
-    return this.#dialling === undefined ? waitRereadMs : redialMs;
+    if (this.#dialling !== undefined) return Math.min(redialMs.last, redialMs.first * 2 ** Math.min(this.#dials, 10));
+    return this.#lookFailed ? rereadAfterFailureMs : waitRereadMs;
   }
 
   async look(within: Deadline): Promise<GuestSearch | undefined> {
     this.#dialling = undefined;
+    this.#lookFailed = false;
     const ws = this.#ws;
     using reads = within.within(clusterRequestTimeoutMs);
     const found = await findOwn(ws, reads);
@@ -92,10 +96,9 @@ class Search {
 
     const pods = await ws.deps.cluster.readPods(sandbox, reads);
     this.#note(pods);
-    const observed = sandbox.observedGeneration >= sandbox.generation;
-    if (observed) takeBackExclusions(ws, pods);
+    if (sandbox.observedGeneration >= sandbox.generation) takeBackExclusions(ws, pods);
     const ended = endedByItself(pods);
-    if (ended && observed) return { t: "ended", pod: ended };
+    if (ended) return { t: "ended", pod: ended };
     const pod = bindableOf(pods, ws.left);
     if (!pod) return undefined;
 
@@ -108,6 +111,8 @@ class Search {
   /** Notes a failure that waiting may cure; throws any other. */
   tolerate(error: unknown): void {
     this.#failure = error;
+    this.#lookFailed = true;
+    if (this.#dialling !== undefined) this.#dials += 1;
     if (error instanceof GuestNotReached) this.#tolerateNotReached(error);
     else if (!mayPass(error)) throw error;
   }

@@ -5,7 +5,7 @@ import { hasEnded } from "../binding/bindable.ts";
 import { gate } from "../fence/gate.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
-import { awaitChange } from "../waiting.ts";
+import { awaitChange, rereadAfterFailureMs } from "../waiting.ts";
 import { isStopped } from "./read-standing.ts";
 
 /**
@@ -16,6 +16,7 @@ export async function confirmStopped(ws: Handle, patchedGeneration: number, with
   using changes = ws.deps.cluster.changes(ws.name);
   let pods: readonly PodReading[] = [];
   for (;;) {
+    let nextLookMs: number | undefined;
     try {
       const sandbox = await readStillSuspended(ws, within);
       pods = await ws.deps.cluster.readPods(sandbox, within);
@@ -32,10 +33,11 @@ export async function confirmStopped(ws: Handle, patchedGeneration: number, with
     } catch (error) {
       if (within.expired) throw unconfirmed(ws, pods, within, error);
       if (!hasReason(error, "CLUSTER_UNAVAILABLE") && !(error instanceof DeadlineExceeded)) throw error;
+      nextLookMs = rereadAfterFailureMs;
     }
     ws.waitingFor = waitingWords(pods);
     try {
-      await awaitChange(changes, within);
+      await awaitChange(changes, within, nextLookMs);
     } catch (error) {
       if (within.expired) throw unconfirmed(ws, pods, within, error);
       throw error;

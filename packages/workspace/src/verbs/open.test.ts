@@ -493,6 +493,16 @@ describe("L19 a failed start", () => {
     expect(on.cluster.plan.count("readPods")).toBe(2);
   });
 
+  it("does not take a pod that Failed while it was being ended for one that ended by itself", async () => {
+    on.cluster.habits.podsEnd = false;
+    on.cluster.seed(id);
+    for (const pod of on.cluster.pods(id)) Object.assign(pod, { phase: "Failed", ready: false, deleting: true });
+    const opening = workspace.open(openWish, patient);
+    await settleTasks();
+    on.cluster.endPods(id);
+    expect((await opening).origin).toBe("adopted_running");
+  });
+
   it("says what to do about a pod that ended by itself, at once", async () => {
     on.cluster.seed(id);
     for (const pod of on.cluster.pods(id))
@@ -552,6 +562,21 @@ describe("L3 transitions of one handle", () => {
     await expect(opening).rejects.toMatchObject({ reason: "WORKSPACE_DELETING" });
     await deleting;
     expect(writes()).toEqual(["createSandbox", "deleteSandbox"]);
+  });
+
+  it("a call whose caller went away before its turn changes nothing", async () => {
+    const post = on.cluster.plan.hold("createSandbox");
+    const first = workspace.open(openWish, patient);
+    await post.reached;
+    const caller = new AbortController();
+    const queued = workspace.resume({ readyTimeoutMs: 60_000 }, caller.signal);
+    caller.abort(new Error("gone"));
+    await expect(queued).rejects.toThrow("gone");
+    post.release();
+    await first;
+    await settleTasks();
+    expect(workspace.state.t).toBe("active");
+    expect(on.cluster.plan.count("readSandbox")).toBe(2); // The open's own: its first look, and its bind.
   });
 
   it("a call whose time ends in the queue sends nothing", async () => {

@@ -346,6 +346,21 @@ describe("L3 one suspend in flight", () => {
     expect(writes()).toEqual(["setMode"]);
   });
 
+  it("settles a destroy that joined and a resume that is queued, within the deadlines, when the cluster stalls", async () => {
+    on.cluster.plan.fail("readSandbox", ...Array<"stall">(20).fill("stall"));
+    const all = Promise.allSettled([
+      workspace.suspend({ ...suspendWish, stopTimeoutMs: 5_000 }, patient),
+      workspace.destroy({ ...suspendWish, stopTimeoutMs: 5_000, deleteDisk: false }, patient),
+      workspace.resume({ readyTimeoutMs: 8_000 }, patient),
+    ]);
+    const reasons = (await on.clock.runUntilSettled(all, 20_000)).map(
+      (one) => one.status === "rejected" && one.reason.reason,
+    );
+    expect(reasons).toEqual(["CLUSTER_UNAVAILABLE", "CLUSTER_UNAVAILABLE", "CLUSTER_UNAVAILABLE"]);
+    expect(workspace.state.t).toBe("active");
+    expect(writes()).toEqual([]);
+  });
+
   it("a resume queued behind it wakes the workspace again", async () => {
     const suspending = workspace.suspend(suspendWish, patient);
     const resuming = workspace.resume({ readyTimeoutMs: 60_000 }, patient);

@@ -86,6 +86,19 @@ describe.each(writes)("L1 $verb without an answer", ({ verb, unproved, before, s
     expect(workspace.hasUnresolvedWrite).toBe(false);
   });
 
+  it("is one whose answer takes longer than 10 s; one that comes before counts", async () => {
+    await before();
+    const earlier = on.cluster.plan.count(name);
+    const slow = on.cluster.plan.hold(name);
+    const sending = send();
+    await slow.reached;
+    await on.clock.advance(9_999);
+    expect(on.cluster.plan.count(name) - earlier).toBe(1);
+    slow.release();
+    await on.clock.runUntilSettled(sending);
+    expect([holds(), on.cluster.plan.count(name) - earlier]).toEqual([true, 1]);
+  });
+
   it("that arrives late, after what defeated it, changes nothing", async () => {
     await before();
     on.cluster.plan.fail(name, "late");
