@@ -1,3 +1,4 @@
+import { dirname, join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { systemClock } from "@holdfast/async";
 import { guestFeatures, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
@@ -6,6 +7,7 @@ import type { AgentConfig } from "./config.ts";
 import { baseEnvironment } from "./execution/command-environment.ts";
 import { routeExecutions } from "./execution/execution-routes.ts";
 import { ExecutionTable } from "./execution/execution-table.ts";
+import { OutputPipes } from "./execution/output-pipes.ts";
 import { readOwnStatus } from "./probe.ts";
 import { serveReadiness } from "./ready-server.ts";
 
@@ -22,7 +24,12 @@ const farewellMs = 250;
 /** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
 export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): Promise<Agent> {
   const environment = baseEnvironment(env, config.workspaceRoot);
-  const table = new ExecutionTable({ workspaceRoot: config.workspaceRoot, environment, clock: systemClock });
+  const table = new ExecutionTable({
+    workspaceRoot: config.workspaceRoot,
+    environment,
+    clock: systemClock,
+    pipes: new OutputPipes(join(dirname(config.readySocket), "pipes")),
+  });
   const router = new Router();
   routeExecutions(router, table, config.bootId);
   router

@@ -15,6 +15,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { Execution } from "./execution.ts";
 import { ExecutionTable } from "./execution-table.ts";
+import { OutputPipes } from "./output-pipes.ts";
 import { parseExecutionId, parseStart } from "./start-wish.ts";
 import { Tombstones } from "./tombstones.ts";
 
@@ -22,7 +23,12 @@ function tableOf() {
   const root = mkdtempSync(join(tmpdir(), "holdfast-table-test-"));
   const clock = new HandClock();
   const environment = { PATH: process.env.PATH ?? "", HOME: "/tmp" };
-  const table = new ExecutionTable({ workspaceRoot: root, environment, clock });
+  const table = new ExecutionTable({
+    workspaceRoot: root,
+    environment,
+    clock,
+    pipes: new OutputPipes(join(root, "pipes")),
+  });
   onTestFinished(async () => {
     await table.stop(0);
     rmSync(root, { recursive: true });

@@ -4,6 +4,7 @@ import { type ExecutionId, executionKeptMs, executionRecordsMax, retainedExecuti
 import { AnsweredError } from "@holdfast/guest-link";
 import { Execution } from "./execution.ts";
 import { LogBudget } from "./log-budget.ts";
+import type { OutputPipes } from "./output-pipes.ts";
 import { directoryOf, type StartWish } from "./start-wish.ts";
 import { Tombstones } from "./tombstones.ts";
 
@@ -12,6 +13,7 @@ export interface ExecutionTableOptions {
   /** What every command finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
   readonly clock: Clock;
+  readonly pipes: OutputPipes;
 }
 
 const sweepMinMs = 1_000;
@@ -58,7 +60,11 @@ export class ExecutionTable {
     const cwd = directoryOf(wish.cwd, this.#options.workspaceRoot);
     this.#makeRoom();
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
-    const execution = new Execution(wish, `${markerName}=${marker}`, this.#budget, this.#options.clock);
+    const execution = new Execution(wish, `${markerName}=${marker}`, {
+      budget: this.#budget,
+      pipes: this.#options.pipes,
+      clock: this.#options.clock,
+    });
     this.#records.set(wish.id, execution);
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {

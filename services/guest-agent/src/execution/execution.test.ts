@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { EndCause, GapReason, Leftovers, OnDisconnect } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { executionLogMaxBytes, retainedExecutionLogMaxBytes } from "@holdfast/contract";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { agentProcess, eventually, soon } from "../testing/agent-process.testing.ts";
 import { attach, cancel, namesOf, refusalOf, script, start } from "../testing/followed-execution.testing.ts";
 
@@ -319,6 +320,35 @@ describe("starting", () => {
     const { link } = await agentProcess();
     const run = await start(link, "cat", { command: "cat" });
     expect(await run.end()).toBe(0);
+  });
+
+  it("gives outputs that a program can open by name, as a shell's redirections and tee do", async () => {
+    const { link } = await agentProcess();
+    const run = await script(
+      link,
+      "named",
+      "echo one > /dev/stdout; echo two > /dev/stderr; echo three | tee /dev/stderr",
+    );
+    expect(await run.end()).toBe(0);
+    expect(run.bytes("stdout").toString()).toBe("one\nthree\n");
+    expect(run.bytes("stderr").toString()).toBe("two\nthree\n");
+  });
+
+  it("serves without mkfifo as well, where only opening by name is lost", async () => {
+    const bin = mkdtempSync(join(tmpdir(), "holdfast-no-mkfifo-"));
+    onTestFinished(() => rmSync(bin, { recursive: true }));
+    for (const name of ["sh", "head", "sleep"]) symlinkSync(`/bin/${name}`, join(bin, name));
+    const { link } = await agentProcess({ PATH: bin });
+    const run = await script(link, "plain", "head -c 300000 /dev/zero; echo err >&2; exit 6");
+    const slow = await script(link, "slow", "head -c 3000000 /dev/zero");
+    slow.onData = () => slow.stream?.pause();
+    expect(await run.end()).toBe(6);
+    expect(run.bytes("stdout").length).toBe(300_000);
+    expect(run.bytes("stderr").toString()).toBe("err\n");
+    slow.onData = () => undefined;
+    slow.stream?.resume();
+    expect(await slow.end()).toBe(0);
+    expect(slow.gaps).toEqual([]);
   });
 
   it("G13 answers like a shell for what is missing or not executable, with a message and no invented output", async () => {

@@ -1,4 +1,4 @@
-import type { ChildProcess } from "node:child_process";
+import type { Readable } from "node:stream";
 import type { Clock } from "@holdfast/async";
 import {
   cancelGraceDefaultMs,
@@ -13,6 +13,7 @@ import { endProcesses } from "./end-processes.ts";
 import { launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
+import type { OutputPipes } from "./output-pipes.ts";
 import { type Belonging, membersOf, type Process } from "./processes.ts";
 import type { StartWish } from "./start-wish.ts";
 
@@ -43,9 +44,16 @@ export interface Owner {
   readonly position: number;
 }
 
+/** What every execution shares with the others. */
+export interface ExecutionNeeds {
+  readonly budget: LogBudget;
+  readonly pipes: OutputPipes;
+  readonly clock: Clock;
+}
+
 /** What runs, once it does. */
 interface Program {
-  readonly child: ChildProcess;
+  readonly outputs: readonly Readable[];
   readonly belonging: Belonging;
   readonly drain: Drain;
 }
@@ -62,6 +70,7 @@ export class Execution {
   readonly #endedNow = Promise.withResolvers<void>();
   readonly #leaderGone = Promise.withResolvers<void>();
   readonly #clock: Clock;
+  readonly #pipes: OutputPipes;
   readonly #marker: string;
   readonly #watchers = new Set<() => void>();
   #starting: Promise<void> | undefined;
@@ -77,8 +86,10 @@ export class Execution {
   #cancelTimeout: () => void = () => undefined;
   #cancelOrphan: () => void = () => undefined;
 
-  constructor(wish: StartWish, marker: string, budget: LogBudget, clock: Clock) {
+  constructor(wish: StartWish, marker: string, needs: ExecutionNeeds) {
+    const { budget, clock, pipes } = needs;
     this.wish = wish;
+    this.#pipes = pipes;
     this.#clock = clock;
     this.ended = this.#endedNow.promise;
     this.#marker = marker;
@@ -151,9 +162,9 @@ export class Execution {
     if (held === this.#held) return;
     this.#held = held;
     program.drain.hold(held);
-    for (const output of [program.child.stdout, program.child.stderr]) {
-      if (held) output?.pause();
-      else output?.resume();
+    for (const output of program.outputs) {
+      if (held) output.pause();
+      else output.resume();
     }
   }
 
@@ -165,7 +176,7 @@ export class Execution {
 
   async #start(cwd: string, environment: Record<string, string>): Promise<void> {
     this.#startedAtMs = this.#clock.monotonicMs();
-    const launched = await launch(this.wish, cwd, environment);
+    const launched = await launch(this.wish, cwd, environment, this.#pipes);
     if (launched.t === "not-started") {
       const { code, message } = launched;
       this.#end({ status: { code }, message, outputOpen: false, leftovers: [], ranMs: 0 });
@@ -173,7 +184,7 @@ export class Execution {
     }
     const { child, stdout, stderr } = launched;
     const program: Program = {
-      child,
+      outputs: [stdout, stderr],
       belonging: {
         leader: launched.pid,
         leaderStartTicks: launched.startTicks,
@@ -205,11 +216,9 @@ export class Execution {
     this.#leaderExit = { status, ranMs: this.#clock.monotonicMs() - this.#startedAtMs };
     this.#leaderGone.resolve();
     this.#cancelTimeout();
-    // Node resumes a child's outputs two ticks after its exit, whoever paused them.
+    // Node resumes outputs that it made itself two ticks after the exit, whoever paused them.
     const pauseAgain = (): void => {
-      if (!this.#held) return;
-      program.child.stdout?.pause();
-      program.child.stderr?.pause();
+      if (this.#held) for (const output of program.outputs) output.pause();
     };
     process.nextTick(() => process.nextTick(pauseAgain));
     void this.#finish(program);
