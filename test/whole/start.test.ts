@@ -122,7 +122,13 @@ describe("npm start", () => {
   });
 
   it("ends with the service's own exit code through npm's launcher", async () => {
-    const launched = await run("node", [join(root, "tools/launch.mjs"), "start", "--cluster", "moon"]);
+    // By the Node that npm runs on, so that the install stamp is the one that was written.
+    const launched = await run(process.env.npm_node_execpath ?? "node", [
+      join(root, "tools/launch.mjs"),
+      "start",
+      "--cluster",
+      "moon",
+    ]);
     expectRefusal(launched, /moon/);
   });
 });
