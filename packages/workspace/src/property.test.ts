@@ -1,3 +1,4 @@
+import { sandboxNameOf } from "@holdfast/contract";
 import {
   collect,
   executionWish,
@@ -18,9 +19,12 @@ import { Workspace } from "./workspace.ts";
 
 const id = workspaceId("demo");
 
+const verbs = ["open", "resume", "suspend", "destroy", "adopt", "execute"] as const;
+type PropertyVerb = (typeof verbs)[number] | "remove";
+
 /** What may happen next. Verbs are not awaited: they overlap, and end when time passes. */
 type Step =
-  | { readonly t: "open" | "resume" | "suspend" | "destroy" | "adopt" | "execute" }
+  | { readonly t: PropertyVerb }
   | {
       readonly t: "foreign";
       readonly what: "Running" | "Suspended" | "replacePod" | "losePod" | "deliverLate" | "endPods";
@@ -29,39 +33,47 @@ type Step =
   | { readonly t: "habit"; readonly habit: "controller" | "podsStart" | "podsEnd"; readonly on: boolean }
   | { readonly t: "pass"; readonly ms: number };
 
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({ t: fc.constantFrom("open", "resume", "suspend", "destroy", "adopt", "execute") }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      t: fc.constant("foreign" as const),
-      what: fc.constantFrom("Running", "Suspended", "replacePod", "losePod", "deliverLate", "endPods"),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      t: fc.constant("fault" as const),
-      verb: fc.constantFrom<Verb>("createSandbox", "setMode", "readSandbox", "readPods", "readClaimUids"),
-      fault: fc.constantFrom<Fault>("refuse", "never-arrived", "reply-lost", "late", "unavailable", "stall"),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      t: fc.constant("habit" as const),
-      habit: fc.constantFrom("controller", "podsStart", "podsEnd"),
-      on: fc.boolean(),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({ t: fc.constant("pass" as const), ms: fc.constantFrom(0, 50, 1_000, 11_000, 130_000) }),
-  },
-);
+const stepOf = (allowed: readonly PropertyVerb[]): fc.Arbitrary<Step> =>
+  fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({ t: fc.constantFrom(...allowed) }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        t: fc.constant("foreign" as const),
+        what: fc.constantFrom("Running", "Suspended", "replacePod", "losePod", "deliverLate", "endPods"),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        t: fc.constant("fault" as const),
+        verb: fc.constantFrom<Verb>(
+          "createSandbox",
+          "setMode",
+          "deleteSandbox",
+          "readSandbox",
+          "readPods",
+          "readClaimUids",
+        ),
+        fault: fc.constantFrom<Fault>("refuse", "never-arrived", "reply-lost", "late", "unavailable", "stall"),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        t: fc.constant("habit" as const),
+        habit: fc.constantFrom("controller", "podsStart", "podsEnd"),
+        on: fc.boolean(),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ t: fc.constant("pass" as const), ms: fc.constantFrom(0, 50, 1_000, 11_000, 130_000) }),
+    },
+  );
 
 /** A process with its handle: a `gone` one is dropped, as the registry does. */
 class Process {
@@ -73,7 +85,7 @@ class Process {
     this.workspace = new Workspace(id, on.deps);
   }
 
-  begin(verb: "open" | "resume" | "suspend" | "destroy" | "adopt" | "execute"): void {
+  begin(verb: PropertyVerb): void {
     if (this.workspace.state.t === "gone") this.workspace = new Workspace(id, this.#on.deps);
     const workspace = this.workspace;
     const call = {
@@ -81,6 +93,7 @@ class Process {
       resume: () => workspace.resume({ readyTimeoutMs: 20_000 }, patient),
       suspend: () => workspace.suspend({ ...suspendWish, stopTimeoutMs: 20_000 }, patient),
       destroy: () => workspace.destroy({ ...suspendWish, stopTimeoutMs: 20_000, deleteDisk: false }, patient),
+      remove: () => workspace.destroy({ ...suspendWish, stopTimeoutMs: 20_000, deleteDisk: true }, patient),
       adopt: () => workspace.adopt(patient),
       execute: () => collect(workspace.execute(executionWish(), patient)),
     }[verb];
@@ -94,34 +107,46 @@ class Process {
 }
 
 describe("whatever is asked and whatever goes wrong", () => {
-  it("no DELETE is sent without delete_disk, and suspended is never claimed with a live pod", async () => {
+  it("L4 no DELETE is sent without delete_disk, and suspended is never claimed with a live pod", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
-        const on = stage();
-        const here = new Process(on);
-        const there = new Process(on);
-        let turn = 0;
-        for (const next of steps) {
-          turn += 1;
-          await play(on, turn % 3 === 0 ? there : here, next);
-          for (const { workspace } of [here, there]) assertHonest(on, workspace);
-        }
-        on.cluster.plan.forget();
-        Object.assign(on.cluster.habits, { controller: true, podsStart: true, podsEnd: true });
-        startPods(on);
-        await on.clock.advance(600_000);
-        for (const { workspace } of [here, there]) assertHonest(on, workspace);
-        expect([...here.defects, ...there.defects]).toEqual([]);
+      fc.asyncProperty(fc.array(stepOf(verbs), { minLength: 1, maxLength: 25 }), async (steps) => {
+        const on = await playAll(steps);
         expect(on.cluster.plan.count("deleteSandbox")).toBe(0);
-        // Nothing runs on: no timer, no subscription, whatever happened.
-        expect([on.clock.pending, on.cluster.subscriptions]).toEqual([0, 0]);
-        startPods(on);
-        await assertUsableAgain(on);
       }),
-      { numRuns: 150 },
+      { numRuns: 500 },
+    );
+  }, 60_000);
+
+  it("deletes among them end, and leave a name that can be opened anew", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(stepOf([...verbs, "remove"]), { minLength: 1, maxLength: 25 }), async (steps) => {
+        await playAll(steps);
+      }),
+      { numRuns: 500 },
     );
   }, 60_000);
 });
+
+async function playAll(steps: readonly Step[]): Promise<Stage> {
+  const on = stage();
+  const here = new Process(on);
+  const there = new Process(on);
+  for (const [at, next] of steps.entries()) {
+    await play(on, at % 3 === 2 ? there : here, next);
+    for (const { workspace } of [here, there]) assertHonest(on, workspace);
+  }
+  on.cluster.plan.forget();
+  Object.assign(on.cluster.habits, { controller: true, podsStart: true, podsEnd: true });
+  startPods(on);
+  await on.clock.advance(600_000);
+  for (const { workspace } of [here, there]) assertHonest(on, workspace);
+  expect([...here.defects, ...there.defects]).toEqual([]);
+  // Nothing runs on: no timer, no subscription, whatever happened.
+  expect([on.clock.pending, on.cluster.subscriptions]).toEqual([0, 0]);
+  startPods(on);
+  await assertUsableAgain(on);
+  return on;
+}
 
 async function play(on: Stage, process: Process, next: Step): Promise<void> {
   if (next.t === "fault") on.cluster.plan.fail(next.verb, next.fault);
@@ -143,6 +168,8 @@ function meddle(on: Stage, what: Extract<Step, { readonly t: "foreign" }>["what"
 
 /** The cluster is well again: pods that never started are made anew, and the controller has looked. */
 function startPods(on: Stage): void {
+  if (!on.cluster.stands(id)) return;
+  on.cluster.collect(sandboxNameOf(id));
   if (!on.cluster.stands(id)) return;
   on.cluster.stored(id).pods = [];
   on.cluster.observe(id);

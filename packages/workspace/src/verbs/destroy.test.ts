@@ -172,6 +172,17 @@ describe("L34 destroy with delete_disk", () => {
     expect(writes()).toEqual(["deleteSandbox"]);
   });
 
+  it("queued behind a stop that could not even look is told to call again, never that the workspace is gone", async () => {
+    const fresh = new Workspace(id, on.deps);
+    on.cluster.plan.fail("readSandbox", "unavailable");
+    const calls = [fresh.suspend(suspendWish, patient), fresh.destroy(remove, patient)];
+    const [suspended, removed] = await Promise.allSettled(calls);
+    expect(suspended).toMatchObject({ reason: { reason: "CLUSTER_UNAVAILABLE" } });
+    expect(removed).toMatchObject({ reason: { reason: "WORKSPACE_NOT_READY" } });
+    await expect(fresh.destroy(keep, patient)).rejects.toMatchObject({ reason: "WORKSPACE_NOT_READY" });
+    expect(writes()).toEqual([]);
+  });
+
   it("deletes one that sleeps, from a handle that knows nothing yet", async () => {
     await workspace.suspend(suspendWish, patient);
     on.cluster.plan.requests.length = 0;

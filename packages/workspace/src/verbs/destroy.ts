@@ -3,6 +3,7 @@ import { HoldfastError, hasReason } from "@holdfast/errors";
 import { readOwn } from "../fence/gate.ts";
 import { assertNotFenced } from "../fence/holder-epoch.ts";
 import type { Remains, SandboxReading } from "../ports/cluster.ts";
+import { handleOver } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange } from "../waiting.ts";
 import { deleteObject } from "../writes/delete-object.ts";
@@ -12,7 +13,10 @@ import { deleteObject } from "../writes/delete-object.ts";
  * its claims have been seen gone (L34). One that is gone already is a success.
  */
 export async function deleteWithDisk(ws: Handle, within: Deadline): Promise<void> {
-  if (ws.state.t === "gone" && ws.state.why === "deleted") return;
+  if (ws.state.t === "gone") {
+    if (ws.state.why === "deleted" || ws.state.why === "absent") return;
+    throw handleOver(ws, ws.state.why);
+  }
   const sandbox = await readOwn(ws, within);
   if (!sandbox) {
     ws.commit({ t: "vanished", why: "absent" });

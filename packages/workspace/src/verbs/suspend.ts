@@ -2,7 +2,7 @@ import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import { HoldfastError } from "@holdfast/errors";
 import { claimsToRecord } from "../binding/claims.ts";
 import { gate } from "../fence/gate.ts";
-import { workspaceNotFound } from "../refusals.ts";
+import { handleOver } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry } from "../waiting.ts";
 import type { FlushReport, FlushWish } from "../wishes.ts";
@@ -16,7 +16,7 @@ export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Pr
   let sent = false;
   try {
     for (let round = 0; ; round += 1) {
-      if (ws.state.t === "gone") throw workspaceNotFound(ws);
+      if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
       const sandbox = await gate(ws, within); // First, uncached: what is not ours to stop must lose nothing.
       if (ws.state.t === "suspended" && ws.stillConfirmed(sandbox)) return skipped("It was suspended already.");
       const flush = await flushBefore(ws, wish, sandbox, within);
