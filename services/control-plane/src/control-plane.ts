@@ -15,6 +15,7 @@ import { probeVerdictOn, startEmbedded } from "./embedded.ts";
 import { WorkspaceInventory } from "./inventory.ts";
 import { assertPortFree } from "./listeners/free-port.ts";
 import { GrpcListener } from "./listeners/grpc/grpc-listener.ts";
+import { partLogger } from "./logging.ts";
 import { WorkspaceRegistry } from "./registry.ts";
 import { serviceRelaxations } from "./relaxations.ts";
 import { executionService } from "./rpc/execution-service.ts";
@@ -111,7 +112,7 @@ async function connect(
   logger: Logger,
 ): Promise<KubeCluster> {
   const kubeconfigPath = embedded?.kubeconfigPath ?? config.kubeconfig;
-  const log = logger.child({ part: "kube" });
+  const log = partLogger(logger, "kube");
   try {
     return await connectKube({
       access: kubeconfigPath === undefined ? clusterAccess() : { kubeconfigPath },
@@ -142,7 +143,7 @@ function workspaceDeps(
   cluster: KubeCluster,
   logger: Logger,
 ): WorkspaceDeps {
-  const log = logger.child({ part: "workspace" });
+  const log = partLogger(logger, "workspace");
   return {
     cluster,
     guests: guestDialler(systemClock),

@@ -9,6 +9,7 @@ import {
 import type { Logger } from "pino";
 import type { ServiceConfig } from "./config/service-config.ts";
 import { prepareDataDirectory } from "./data-directory.ts";
+import { partLogger } from "./logging.ts";
 import { StartFailure } from "./start-failure.ts";
 
 /** The file of the bundled agent that a pod runs. */
@@ -23,7 +24,7 @@ export async function startEmbedded(config: ServiceConfig, logger: Logger): Prom
     return await startEmbeddedCluster({
       dataDir,
       agent: { image: guestAgentImage, nodePath: process.execPath, directory: agentDir, entry: agentEntry },
-      log: logger,
+      log: partLogger(logger, "embedded-cluster"),
     });
   } catch (error) {
     if (error instanceof DataDirInUseError) throw new StartFailure(error.message, error);

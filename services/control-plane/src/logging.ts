@@ -20,7 +20,7 @@ export function openLog(level: LogLevel): ServiceLog {
   return { logger: loggerOn(level, out), flush: () => void (open && out.flushSync()) };
 }
 
-/** A logger on any stream. Requests' contents are never given to it; what could still carry a secret is cut out by name. */
+/** A logger on any stream. What is given to it is chosen, and holds nothing of a request's content. */
 export function loggerOn(level: LogLevel, out: DestinationStream): Logger {
   return pino(
     {
@@ -28,10 +28,15 @@ export function loggerOn(level: LogLevel, out: DestinationStream): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: "[redacted]" },
     },
     out,
   );
+}
+
+/** The logger of a part that logs facts as it finds them: what could carry a secret is cut out by name. */
+export function partLogger(logger: Logger, part: string): Logger {
+  const paths = secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
+  return logger.child({ part }, { redact: { paths, censor: "[redacted]" } });
 }
 
 const secretNames = ["token", "podUid", "pod_uid", "env", "stdin", "authorization", "password", "kubeconfig"];

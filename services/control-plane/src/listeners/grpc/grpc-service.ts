@@ -1,6 +1,8 @@
-import { type DescMethod, type DescService, type Message, toBinary } from "@bufbuild/protobuf";
+import { type DescMessage, type DescMethod, type DescService, type Message, toBinary } from "@bufbuild/protobuf";
 import type * as grpc from "@grpc/grpc-js";
+import { type ExecuteResponse, ExecuteResponseSchema } from "@holdfast/api/holdfast/v1/execution_pb";
 import type { Incoming, ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
+import { encodeExecuteResponse } from "./output-encoder.ts";
 import { readRequest } from "./request-reader.ts";
 import { serveServerStreaming } from "./server-streaming-call.ts";
 import { serveUnary } from "./unary-call.ts";
@@ -29,11 +31,17 @@ function definitionOf(service: DescService, method: DescMethod): grpc.MethodDefi
     requestStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
     responseStream: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
     requestDeserialize: (bytes) => readRequest(method.input, bytes),
-    responseSerialize: (message) => bufferOf(toBinary(method.output, message)),
+    responseSerialize: serializerOf(method.output),
     // Never called on a server.
     requestSerialize: () => Buffer.alloc(0),
     responseDeserialize: () => ({ $typeName: method.output.typeName }),
   };
+}
+
+/** grpc-js sends what it is given: every message goes through the general encoder but the one that carries bulk. */
+function serializerOf(schema: DescMessage): (message: Message) => Buffer {
+  if (schema === ExecuteResponseSchema) return (message) => encodeExecuteResponse(message as ExecuteResponse);
+  return (message) => bufferOf(toBinary(schema, message));
 }
 
 /** grpc-js copies with Buffer's own methods, so that a plain Uint8Array ends the call with INTERNAL. */

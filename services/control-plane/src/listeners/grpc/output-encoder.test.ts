@@ -1,0 +1,28 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { ExecuteResponseSchema, OutputStream } from "@holdfast/api/holdfast/v1/execution_pb";
+import { outputChunkMaxBytes } from "@holdfast/contract";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { encodeExecuteResponse } from "./output-encoder.ts";
+
+describe("output laid by hand", () => {
+  it("is byte for byte what the general encoder makes", () => {
+    const stream = fc.constantFrom(OutputStream.UNSPECIFIED, OutputStream.STDOUT, OutputStream.STDERR);
+    const offset = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
+    const data = fc.oneof(
+      fc.uint8Array({ maxLength: 300 }),
+      fc.nat(outputChunkMaxBytes).map((size) => new Uint8Array(size)),
+    );
+    fc.assert(
+      fc.property(stream, offset, data, (stream, offset, data) => {
+        const response = create(ExecuteResponseSchema, { event: { case: "output", value: { stream, offset, data } } });
+        expect(encodeExecuteResponse(response).equals(toBinary(ExecuteResponseSchema, response))).toBe(true);
+      }),
+    );
+  });
+
+  it("leaves every other event to the general encoder", () => {
+    const response = create(ExecuteResponseSchema, { event: { case: "started", value: { executionId: "e" } } });
+    expect(encodeExecuteResponse(response).equals(toBinary(ExecuteResponseSchema, response))).toBe(true);
+  });
+});
