@@ -7,7 +7,7 @@ const script = (path, args = []) => ({
   program: "node",
   argv: ["--disable-warning=ExperimentalWarning", at(path), ...args],
 });
-const agentBundle = script("services/guest-agent/bundle.ts");
+const agentBundle = script("tools/bundle-agent.ts");
 
 const staticChecks = [
   { program: "tsc", argv: ["-p", at("tsconfig.json")] },
