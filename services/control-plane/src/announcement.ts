@@ -7,7 +7,8 @@ import { probeVerdictOn } from "./embedded.ts";
 export function serviceAnnouncement(service: ControlPlane, config: ServiceConfig, version: string): string {
   const address = addressText(service.address);
   const { embedded } = service;
-  const open = `grpcurl -plaintext -d '{"workspace_id": "hello"}' ${address} holdfast.v1.WorkspaceService/OpenWorkspace`;
+  const template = config.template === undefined ? ', "template": "NAME"' : "";
+  const open = `grpcurl -plaintext -d '{"workspace_id": "hello"${template}}' ${address} holdfast.v1.WorkspaceService/OpenWorkspace`;
   const run = `grpcurl -plaintext -d '{"workspace_id": "hello", "command": "uname", "args": ["-a"]}' ${address} holdfast.v1.ExecutionService/RunCommand`;
   return lines([
     ["", `holdfast ${version}`],

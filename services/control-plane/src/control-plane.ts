@@ -6,7 +6,7 @@ import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { Deadline, systemClock } from "@holdfast/async";
 import type { EmbeddedCluster } from "@holdfast/embedded-cluster";
 import { guestDialler } from "@holdfast/guest-client";
-import { connectKube, type KubeCluster, KubeConfigError } from "@holdfast/kube";
+import { connectKube, type KubeCluster } from "@holdfast/kube";
 import type { WorkspaceDeps } from "@holdfast/workspace";
 import type { Logger } from "pino";
 import type { ListenAddress, ServiceConfig } from "./config/service-config.ts";
@@ -126,8 +126,8 @@ async function connect(
       },
     });
   } catch (error) {
-    if (error instanceof KubeConfigError) throw new StartFailure(error.message, error);
-    throw error;
+    // Nothing is sent yet: whatever fails here is how the cluster was configured.
+    throw new StartFailure(error instanceof Error ? error.message : String(error), error);
   }
 }
 

@@ -67,7 +67,7 @@ export const settings = [
     name: "kubeconfig",
     value: "path",
     help: "for --cluster kubernetes",
-    preset: "KUBECONFIG, ~/.kube/config, in-cluster",
+    preset: "KUBECONFIG, in-cluster, ~/.kube/config",
     read: path,
   },
   { name: "namespace", value: "name", help: "where workspaces live", preset: "the kubeconfig's", read: objectName },
