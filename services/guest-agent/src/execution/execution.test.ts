@@ -231,7 +231,8 @@ describe("ending", () => {
         drain: { seconds: 60n },
       },
     );
-    await eventually(() => existsSync(join(root, "child")) && !lives(Number(run.started?.pid ?? 0)));
+    await run.until(() => run.started !== undefined);
+    await eventually(() => existsSync(join(root, "child")) && !lives(Number(run.started?.pid)));
     await cancel(link, "headless");
     expect(lives(pidIn(join(root, "child")))).toBe(false);
     expect(await run.end()).toBe(0);

@@ -1,9 +1,10 @@
-import { chmodSync, copyFileSync, existsSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { describe, expect, it } from "vitest";
 import { agentProcess, eventually, soon } from "../testing/agent-process.testing.ts";
 import { attach, cancel, refusalOf, script } from "../testing/followed-execution.testing.ts";
+import { readProcess } from "./processes.ts";
 
 const setpriv = "/usr/bin/setpriv";
 const user = 61_001;
@@ -21,7 +22,8 @@ describe("a process that survives SIGKILL", () => {
       chmodSync(becomeRoot, 0o4755);
       const run = await script(link, "stuck", "./become-root --reuid 0 sleep 300 & echo $! > pid; echo ready; wait");
       await run.until(() => run.text.includes("ready"));
-      await eventually(() => existsSync(join(root, "pid")));
+      const pid = Number(readFileSync(join(root, "pid"), "utf8"));
+      await eventually(() => readProcess(pid)?.name === "sleep"); // Root's by now.
       const asked = performance.now();
       const refusal = await cancel(link, "stuck").catch((error) => error);
       expect(refusal).toMatchObject({ reason: "CANCELLATION_UNCONFIRMED" });
