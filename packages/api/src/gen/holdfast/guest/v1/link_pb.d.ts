@@ -302,8 +302,9 @@ export declare type Open = Message<"holdfast.guest.v1.Open"> & {
   epoch?: bigint | undefined;
 
   /**
-   * How long the caller will wait for the first answer, in milliseconds. 0: not said. Never a limit on
-   * how long the stream or the work behind it lasts.
+   * How long the caller will wait for the first answer, in milliseconds. 0: not said. For methods that may
+   * have to wait before they begin; starting and following executions do not. Never a limit on how long the
+   * stream or the work behind it lasts.
    *
    * @generated from field: uint64 timeout_ms = 3;
    */
