@@ -177,6 +177,18 @@ describe("a call on a workspace that is not open here", () => {
   });
 });
 
+describe("a call whose handle ends before it is admitted", () => {
+  it("goes on by adoption when the workspace still runs", async () => {
+    await registry.open(id, openWish, patient);
+    await registry.suspend(id, suspendWish, patient);
+    // A Resume that finds another object than the handle's ends the handle; the object of the name runs.
+    on.cluster.foreignDelete(id);
+    on.cluster.seed(id, { mode: "Running" });
+    expect(await reasonOf(registry.resume(id, { readyTimeoutMs: 1_000 }, patient))).toBe("WORKSPACE_REPLACED");
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+});
+
 describe("L35 a handle that says suspended", () => {
   beforeEach(async () => {
     await registry.open(id, openWish, patient);

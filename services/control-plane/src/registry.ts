@@ -87,12 +87,16 @@ export class WorkspaceRegistry {
 
   /** Runs a command in a workspace that is open here, or that runs and is adopted silently. */
   async *execute(id: WorkspaceId, wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
-    const entry = await this.#require(id, signal);
-    entry.calls += 1;
-    try {
-      yield* entry.workspace.execute(wish, signal);
-    } finally {
-      this.#release(entry);
+    for (let handles = 1; ; handles += 1) {
+      const entry = await this.#require(id, signal);
+      entry.calls += 1;
+      try {
+        return yield* entry.workspace.execute(wish, signal);
+      } catch (error) {
+        if (!isHandleOver(error) || handles === newHandlesMax) throw error;
+      } finally {
+        this.#release(entry);
+      }
     }
   }
 
