@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@holdfast/async";
@@ -39,6 +39,7 @@ export async function guestProcess(former?: GuestProcess): Promise<GuestProcess>
   onTestFinished(async () => {
     child.kill("SIGKILL");
     await exited;
+    endProcessesIn(root);
     rmSync(root, { recursive: true, force: true });
     rmSync(`${root}.sock`, { force: true });
   });
@@ -52,6 +53,17 @@ export async function guestProcess(former?: GuestProcess): Promise<GuestProcess>
     void exited.then(() => reject(new Error(`the agent ended:\n${log}`)));
   });
   return { child, address: { host, port, podUid }, root, exited };
+}
+
+/** What a killed agent leaves behind: everything that stands in the test's own workspace. */
+function endProcessesIn(root: string): void {
+  for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (readlinkSync(`/proc/${entry}/cwd`).startsWith(root)) process.kill(Number(entry), "SIGKILL");
+    } catch {
+      // Gone meanwhile, or another user's.
+    }
+  }
 }
 
 /** A client of a guest at an address, for one test. */

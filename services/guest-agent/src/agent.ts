@@ -24,12 +24,8 @@ const farewellMs = 250;
 /** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
 export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): Promise<Agent> {
   const environment = baseEnvironment(env, config.workspaceRoot);
-  const table = new ExecutionTable({
-    workspaceRoot: config.workspaceRoot,
-    environment,
-    clock: systemClock,
-    pipes: new OutputPipes(join(dirname(config.readySocket), "pipes")),
-  });
+  const pipes = new OutputPipes(join(dirname(config.readySocket), "pipes"));
+  const table = new ExecutionTable({ workspaceRoot: config.workspaceRoot, environment, clock: systemClock, pipes });
   const router = new Router();
   routeExecutions(router, table, config.bootId);
   router
@@ -50,6 +46,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   );
   const port = await link.listen(config.host, config.port);
   const readiness = await serveReadiness(config.readySocket, () => !table.isStopping);
+  pipes.prepare();
   return {
     port,
     async stop(graceMs) {

@@ -30,7 +30,11 @@ export class OutputPipes {
     this.#directory = directory;
     rmSync(directory, { recursive: true, force: true });
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    this.#refill();
+  }
+
+  /** Makes the first ones, so that the first command need not wait for them. */
+  prepare(): void {
+    void this.#refill();
   }
 
   /** Two pipes; undefined where the guest has no mkfifo. Rejects when the guest has no descriptors left. */

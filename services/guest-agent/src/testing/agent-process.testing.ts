@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Deadline, systemClock } from "@holdfast/async";
@@ -65,6 +65,7 @@ export async function agentProcess(env: NodeJS.ProcessEnv = {}, uid?: number): P
     link.close();
     child.kill("SIGKILL");
     await exited;
+    endProcessesIn(root);
     rmSync(root, { recursive: true, force: true });
     rmSync(dirname(socket), { recursive: true, force: true });
   });
@@ -82,6 +83,17 @@ export async function agentProcess(env: NodeJS.ProcessEnv = {}, uid?: number): P
     rss: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024,
     log: () => log,
   };
+}
+
+/** What a killed agent leaves behind: everything that stands in the test's own workspace. */
+function endProcessesIn(root: string): void {
+  for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (readlinkSync(`/proc/${entry}/cwd`).startsWith(root)) process.kill(Number(entry), "SIGKILL");
+    } catch {
+      // Gone meanwhile, or another user's.
+    }
+  }
 }
 
 /** Resolves once it holds; polls, since it is about another process. */
