@@ -30,3 +30,13 @@ export const violationsNamedMax = 32;
 export const errorMessageMaxLength = 2_048;
 /** The longest value in an error's metadata and violations, in characters. */
 export const errorValueMaxLength = 256;
+/** The most content of one PutFile, and of one message of WriteFile. */
+export const putFileMaxBytes = 1024 * 1024;
+/** The most bytes in one message of ReadFile. */
+export const fileChunkMaxBytes = 64 * 1024;
+/** The most files in one message of a listing. */
+export const fileBatchMax = 500;
+/** The longest path, in bytes. */
+export const pathMaxBytes = 4096;
+/** How many entries one walk may look at. */
+export const walkVisitedMax = 1_000_000;

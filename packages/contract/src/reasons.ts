@@ -47,6 +47,18 @@ export const reasons = {
   AGENT_UNREACHABLE: "UNAVAILABLE",
   CLUSTER_UNAVAILABLE: "UNAVAILABLE",
   SERVICE_DRAINING: "UNAVAILABLE",
+  /** The file is not what the caller took it for, or moved while it was read. */
+  FILE_CHANGED: "FAILED_PRECONDITION",
+  NOT_REGULAR_FILE: "FAILED_PRECONDITION",
+  NOT_DIRECTORY: "FAILED_PRECONDITION",
+  DIRECTORY_NOT_EMPTY: "FAILED_PRECONDITION",
+  FILE_NOT_FOUND: "NOT_FOUND",
+  FILE_EXISTS: "ALREADY_EXISTS",
+  DISK_FULL: "RESOURCE_EXHAUSTED",
+  /** A walk looked at as many entries as it may: its list is not whole. */
+  WALK_LIMIT: "RESOURCE_EXHAUSTED",
+  /** The kernel's limit of watches or watchers. */
+  WATCH_LIMIT: "RESOURCE_EXHAUSTED",
   WORKSPACE_NOT_FOUND: "NOT_FOUND",
   EXECUTION_NOT_FOUND: "NOT_FOUND",
   EXECUTION_LOST: "NOT_FOUND",

@@ -1,6 +1,7 @@
 export * from "./deps.ts";
 export { listWorkspaces } from "./list-workspaces.ts";
 export * from "./ports/cluster.ts";
+export * from "./ports/files.ts";
 export * from "./ports/guest.ts";
 export { readThrough } from "./read-through.ts";
 export { isHandleOver } from "./refusals.ts";

@@ -6,7 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { FlushWish, QuiesceWish } from "./common_pb.js";
 
 /**
  * Describes the file holdfast/v1/inventory.proto.
@@ -158,6 +159,399 @@ export declare type WorkspaceSummary = Message<"holdfast.v1.WorkspaceSummary"> &
 export declare const WorkspaceSummarySchema: GenMessage<WorkspaceSummary>;
 
 /**
+ * Reads one summary.
+ *
+ * @generated from message holdfast.v1.GetWorkspaceSummaryRequest
+ */
+export declare type GetWorkspaceSummaryRequest = Message<"holdfast.v1.GetWorkspaceSummaryRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.GetWorkspaceSummaryRequest.
+ * Use `create(GetWorkspaceSummaryRequestSchema)` to create a new message.
+ */
+export declare const GetWorkspaceSummaryRequestSchema: GenMessage<GetWorkspaceSummaryRequest>;
+
+/**
+ * The summary.
+ *
+ * @generated from message holdfast.v1.GetWorkspaceSummaryResponse
+ */
+export declare type GetWorkspaceSummaryResponse = Message<"holdfast.v1.GetWorkspaceSummaryResponse"> & {
+  /**
+   * As the object says.
+   *
+   * @generated from field: holdfast.v1.WorkspaceSummary workspace = 1;
+   */
+  workspace?: WorkspaceSummary | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.GetWorkspaceSummaryResponse.
+ * Use `create(GetWorkspaceSummaryResponseSchema)` to create a new message.
+ */
+export declare const GetWorkspaceSummaryResponseSchema: GenMessage<GetWorkspaceSummaryResponse>;
+
+/**
+ * Watches workspaces.
+ *
+ * @generated from message holdfast.v1.WatchWorkspacesRequest
+ */
+export declare type WatchWorkspacesRequest = Message<"holdfast.v1.WatchWorkspacesRequest"> & {
+  /**
+   * The last `bookmark` that was received, to go on from there; empty: from the start.
+   *
+   * @generated from field: string bookmark = 1;
+   */
+  bookmark: string;
+
+  /**
+   * Only those of this template.
+   *
+   * @generated from field: string template = 2;
+   */
+  template: string;
+
+  /**
+   * Only those whose id begins so.
+   *
+   * @generated from field: string workspace_id_prefix = 3;
+   */
+  workspaceIdPrefix: string;
+};
+
+/**
+ * Describes the message holdfast.v1.WatchWorkspacesRequest.
+ * Use `create(WatchWorkspacesRequestSchema)` to create a new message.
+ */
+export declare const WatchWorkspacesRequestSchema: GenMessage<WatchWorkspacesRequest>;
+
+/**
+ * One event.
+ *
+ * @generated from message holdfast.v1.WatchWorkspacesResponse
+ */
+export declare type WatchWorkspacesResponse = Message<"holdfast.v1.WatchWorkspacesResponse"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof holdfast.v1.WatchWorkspacesResponse.event
+   */
+  event: {
+    /**
+     * It is there now, and was not before (or this stream had not said so).
+     *
+     * @generated from field: holdfast.v1.WorkspaceSummary added = 1;
+     */
+    value: WorkspaceSummary;
+    case: "added";
+  } | {
+    /**
+     * It is not what it was.
+     *
+     * @generated from field: holdfast.v1.WorkspaceSummary changed = 2;
+     */
+    value: WorkspaceSummary;
+    case: "changed";
+  } | {
+    /**
+     * It is gone; the last that was seen of it.
+     *
+     * @generated from field: holdfast.v1.WorkspaceSummary removed = 3;
+     */
+    value: WorkspaceSummary;
+    case: "removed";
+  } | {
+    /**
+     * All up to here has been said: resume with this.
+     *
+     * @generated from field: string bookmark = 4;
+     */
+    value: string;
+    case: "bookmark";
+  } | {
+    /**
+     * The bookmark was too old: what follows is everything from the start. What is not said again is gone.
+     *
+     * @generated from field: holdfast.v1.WatchRestarted restarted = 5;
+     */
+    value: WatchRestarted;
+    case: "restarted";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message holdfast.v1.WatchWorkspacesResponse.
+ * Use `create(WatchWorkspacesResponseSchema)` to create a new message.
+ */
+export declare const WatchWorkspacesResponseSchema: GenMessage<WatchWorkspacesResponse>;
+
+/**
+ * Everything is said anew.
+ *
+ * @generated from message holdfast.v1.WatchRestarted
+ */
+export declare type WatchRestarted = Message<"holdfast.v1.WatchRestarted"> & {
+};
+
+/**
+ * Describes the message holdfast.v1.WatchRestarted.
+ * Use `create(WatchRestartedSchema)` to create a new message.
+ */
+export declare const WatchRestartedSchema: GenMessage<WatchRestarted>;
+
+/**
+ * Suspends by object.
+ *
+ * @generated from message holdfast.v1.InventoryServiceSuspendWorkspaceRequest
+ */
+export declare type InventoryServiceSuspendWorkspaceRequest = Message<"holdfast.v1.InventoryServiceSuspendWorkspaceRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   *
+   * @generated from field: optional uint64 epoch = 2;
+   */
+  epoch?: bigint | undefined;
+
+  /**
+   * Act under the stored number. Not served yet: FIELD_NOT_SERVED when set.
+   *
+   * @generated from field: bool ignore_fence = 3;
+   */
+  ignoreFence: boolean;
+
+  /**
+   * Refused here (INVALID_REQUEST): no guest is asked. Open, then Suspend.
+   *
+   * @generated from field: holdfast.v1.QuiesceWish quiesce = 4;
+   */
+  quiesce?: QuiesceWish | undefined;
+
+  /**
+   * Refused here (INVALID_REQUEST): no guest is asked. Open, then Suspend.
+   *
+   * @generated from field: holdfast.v1.FlushWish flush = 5;
+   */
+  flush?: FlushWish | undefined;
+
+  /**
+   * How long the pod may take to be gone. Default 2 min; more than 0, at most 1 h.
+   *
+   * @generated from field: google.protobuf.Duration stop_timeout = 6;
+   */
+  stopTimeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.InventoryServiceSuspendWorkspaceRequest.
+ * Use `create(InventoryServiceSuspendWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const InventoryServiceSuspendWorkspaceRequestSchema: GenMessage<InventoryServiceSuspendWorkspaceRequest>;
+
+/**
+ * Suspended.
+ *
+ * @generated from message holdfast.v1.InventoryServiceSuspendWorkspaceResponse
+ */
+export declare type InventoryServiceSuspendWorkspaceResponse = Message<"holdfast.v1.InventoryServiceSuspendWorkspaceResponse"> & {
+  /**
+   * As its object says.
+   *
+   * @generated from field: holdfast.v1.WorkspaceSummary workspace = 1;
+   */
+  workspace?: WorkspaceSummary | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.InventoryServiceSuspendWorkspaceResponse.
+ * Use `create(InventoryServiceSuspendWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const InventoryServiceSuspendWorkspaceResponseSchema: GenMessage<InventoryServiceSuspendWorkspaceResponse>;
+
+/**
+ * Deletes a workspace and its disk.
+ *
+ * @generated from message holdfast.v1.DeleteWorkspaceRequest
+ */
+export declare type DeleteWorkspaceRequest = Message<"holdfast.v1.DeleteWorkspaceRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * When set, only the Sandbox with this uid is deleted: WORKSPACE_REPLACED otherwise.
+   *
+   * @generated from field: string expected_sandbox_uid = 2;
+   */
+  expectedSandboxUid: string;
+
+  /**
+   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   *
+   * @generated from field: optional uint64 epoch = 3;
+   */
+  epoch?: bigint | undefined;
+
+  /**
+   * Act under the stored number. Not served yet: FIELD_NOT_SERVED when set.
+   *
+   * @generated from field: bool ignore_fence = 4;
+   */
+  ignoreFence: boolean;
+
+  /**
+   * How long object, pod and disk may take to be gone. Default 2 min; more than 0, at most 1 h.
+   *
+   * @generated from field: google.protobuf.Duration stop_timeout = 5;
+   */
+  stopTimeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.DeleteWorkspaceRequest.
+ * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest>;
+
+/**
+ * Gone.
+ *
+ * @generated from message holdfast.v1.DeleteWorkspaceResponse
+ */
+export declare type DeleteWorkspaceResponse = Message<"holdfast.v1.DeleteWorkspaceResponse"> & {
+  /**
+   * It was there, and was deleted by this call; false when there was nothing.
+   *
+   * @generated from field: bool deleted = 1;
+   */
+  deleted: boolean;
+};
+
+/**
+ * Describes the message holdfast.v1.DeleteWorkspaceResponse.
+ * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse>;
+
+/**
+ * Lists templates.
+ *
+ * @generated from message holdfast.v1.ListTemplatesRequest
+ */
+export declare type ListTemplatesRequest = Message<"holdfast.v1.ListTemplatesRequest"> & {
+  /**
+   * How many objects are read for a page. Default 100; at most 1000.
+   *
+   * @generated from field: uint32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the page before, unchanged.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message holdfast.v1.ListTemplatesRequest.
+ * Use `create(ListTemplatesRequestSchema)` to create a new message.
+ */
+export declare const ListTemplatesRequestSchema: GenMessage<ListTemplatesRequest>;
+
+/**
+ * One page.
+ *
+ * @generated from message holdfast.v1.ListTemplatesResponse
+ */
+export declare type ListTemplatesResponse = Message<"holdfast.v1.ListTemplatesResponse"> & {
+  /**
+   * The templates of this page.
+   *
+   * @generated from field: repeated holdfast.v1.TemplateSummary templates = 1;
+   */
+  templates: TemplateSummary[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message holdfast.v1.ListTemplatesResponse.
+ * Use `create(ListTemplatesResponseSchema)` to create a new message.
+ */
+export declare const ListTemplatesResponseSchema: GenMessage<ListTemplatesResponse>;
+
+/**
+ * One SandboxTemplate.
+ *
+ * @generated from message holdfast.v1.TemplateSummary
+ */
+export declare type TemplateSummary = Message<"holdfast.v1.TemplateSummary"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * A workspace can be made of it.
+   *
+   * @generated from field: bool usable = 2;
+   */
+  usable: boolean;
+
+  /**
+   * Why not; empty when it is usable.
+   *
+   * @generated from field: string problem = 3;
+   */
+  problem: string;
+
+  /**
+   * It is what OpenWorkspace uses when no template is named.
+   *
+   * @generated from field: bool default = 4;
+   */
+  default: boolean;
+
+  /**
+   * The image of its first container.
+   *
+   * @generated from field: string image = 5;
+   */
+  image: string;
+};
+
+/**
+ * Describes the message holdfast.v1.TemplateSummary.
+ * Use `create(TemplateSummarySchema)` to create a new message.
+ */
+export declare const TemplateSummarySchema: GenMessage<TemplateSummary>;
+
+/**
  * What was last asked of a workspace; not the health of its pod.
  *
  * @generated from enum holdfast.v1.OperatingMode
@@ -191,7 +585,7 @@ export enum OperatingMode {
 export declare const OperatingModeSchema: GenEnum<OperatingMode>;
 
 /**
- * Lists workspaces. No call creates a pod, dials a guest or resumes anything.
+ * Lists, watches, suspends and deletes workspaces by their objects. No call creates a pod, dials a guest or resumes anything.
  *
  * Reasons of every call: INVALID_REQUEST, CLUSTER_UNAVAILABLE, CLUSTER_FORBIDDEN, SERVICE_DRAINING.
  *
@@ -210,6 +604,67 @@ export declare const InventoryService: GenService<{
     methodKind: "unary";
     input: typeof ListWorkspacesRequestSchema;
     output: typeof ListWorkspacesResponseSchema;
+  },
+  /**
+   * One workspace, from its object alone.
+   *
+   * Reasons: WORKSPACE_NOT_FOUND.
+   *
+   * @generated from rpc holdfast.v1.InventoryService.GetWorkspaceSummary
+   */
+  getWorkspaceSummary: {
+    methodKind: "unary";
+    input: typeof GetWorkspaceSummaryRequestSchema;
+    output: typeof GetWorkspaceSummaryResponseSchema;
+  },
+  /**
+   * Reports what there is, then what changes: without a bookmark every workspace as `added` and one `bookmark`, then changes as they
+   * happen, with bookmarks between. With a bookmark only what came after it; one that the cluster no longer honours starts anew and
+   * says so by `restarted`.
+   *
+   * @generated from rpc holdfast.v1.InventoryService.WatchWorkspaces
+   */
+  watchWorkspaces: {
+    methodKind: "server_streaming";
+    input: typeof WatchWorkspacesRequestSchema;
+    output: typeof WatchWorkspacesResponseSchema;
+  },
+  /**
+   * Stops a workspace's pod and keeps its disk, without asking its guest: no quiesce, no flush. Answers after the pod has been seen
+   * gone. One that is open in this process is suspended through its handle.
+   *
+   * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN, HOLDER_EPOCH_REQUIRED,
+   * HOLDER_EPOCH_UNREADABLE, CLUSTER_WRITE_REFUSED.
+   *
+   * @generated from rpc holdfast.v1.InventoryService.SuspendWorkspace
+   */
+  suspendWorkspace: {
+    methodKind: "unary";
+    input: typeof InventoryServiceSuspendWorkspaceRequestSchema;
+    output: typeof InventoryServiceSuspendWorkspaceResponseSchema;
+  },
+  /**
+   * Deletes a workspace *and its disk*, running or not. Answers after object, pod and disk have been seen gone. One that is not there
+   * is a success.
+   *
+   * Reasons: DELETE_UNCONFIRMED, WORKSPACE_REPLACED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE, CLUSTER_WRITE_REFUSED.
+   *
+   * @generated from rpc holdfast.v1.InventoryService.DeleteWorkspace
+   */
+  deleteWorkspace: {
+    methodKind: "unary";
+    input: typeof DeleteWorkspaceRequestSchema;
+    output: typeof DeleteWorkspaceResponseSchema;
+  },
+  /**
+   * Lists the namespace's SandboxTemplates, and whether a workspace can be made of each.
+   *
+   * @generated from rpc holdfast.v1.InventoryService.ListTemplates
+   */
+  listTemplates: {
+    methodKind: "unary";
+    input: typeof ListTemplatesRequestSchema;
+    output: typeof ListTemplatesResponseSchema;
   },
 }>;
 

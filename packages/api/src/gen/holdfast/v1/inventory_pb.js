@@ -6,13 +6,14 @@
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_holdfast_v1_common } from "./common_pb.js";
 
 /**
  * Describes the file holdfast/v1/inventory.proto.
  */
 export const file_holdfast_v1_inventory = /*@__PURE__*/
-  fileDesc("Chtob2xkZmFzdC92MS9pbnZlbnRvcnkucHJvdG8SC2hvbGRmYXN0LnYxIoECChVMaXN0V29ya3NwYWNlc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgNQgi6SAUqAxjoBxIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiAIBIyCgRtb2RlGAMgASgOMhouaG9sZGZhc3QudjEuT3BlcmF0aW5nTW9kZUIIukgFggECEAESGgoIdGVtcGxhdGUYBCABKAlCCLpIBXIDGP0BEiQKE3dvcmtzcGFjZV9pZF9wcmVmaXgYBSABKAlCB7pIBHICGDYSNwoTbW9kZV9jaGFuZ2VkX2JlZm9yZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZAoWTGlzdFdvcmtzcGFjZXNSZXNwb25zZRIxCgp3b3Jrc3BhY2VzGAEgAygLMh0uaG9sZGZhc3QudjEuV29ya3NwYWNlU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiigIKEFdvcmtzcGFjZVN1bW1hcnkSFAoMd29ya3NwYWNlX2lkGAEgASgJEigKBG1vZGUYAiABKA4yGi5ob2xkZmFzdC52MS5PcGVyYXRpbmdNb2RlEhAKCHRlbXBsYXRlGAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD21vZGVfY2hhbmdlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoMaG9sZGVyX2Vwb2NoGAYgASgESACIAQESEwoLc2FuZGJveF91aWQYByABKAlCDwoNX2hvbGRlcl9lcG9jaCppCg1PcGVyYXRpbmdNb2RlEh4KGk9QRVJBVElOR19NT0RFX1VOU1BFQ0lGSUVEEAASGgoWT1BFUkFUSU5HX01PREVfUlVOTklORxABEhwKGE9QRVJBVElOR19NT0RFX1NVU1BFTkRFRBACMm0KEEludmVudG9yeVNlcnZpY2USWQoOTGlzdFdvcmtzcGFjZXMSIi5ob2xkZmFzdC52MS5MaXN0V29ya3NwYWNlc1JlcXVlc3QaIy5ob2xkZmFzdC52MS5MaXN0V29ya3NwYWNlc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Chtob2xkZmFzdC92MS9pbnZlbnRvcnkucHJvdG8SC2hvbGRmYXN0LnYxIoECChVMaXN0V29ya3NwYWNlc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgNQgi6SAUqAxjoBxIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiAIBIyCgRtb2RlGAMgASgOMhouaG9sZGZhc3QudjEuT3BlcmF0aW5nTW9kZUIIukgFggECEAESGgoIdGVtcGxhdGUYBCABKAlCCLpIBXIDGP0BEiQKE3dvcmtzcGFjZV9pZF9wcmVmaXgYBSABKAlCB7pIBHICGDYSNwoTbW9kZV9jaGFuZ2VkX2JlZm9yZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZAoWTGlzdFdvcmtzcGFjZXNSZXNwb25zZRIxCgp3b3Jrc3BhY2VzGAEgAygLMh0uaG9sZGZhc3QudjEuV29ya3NwYWNlU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiigIKEFdvcmtzcGFjZVN1bW1hcnkSFAoMd29ya3NwYWNlX2lkGAEgASgJEigKBG1vZGUYAiABKA4yGi5ob2xkZmFzdC52MS5PcGVyYXRpbmdNb2RlEhAKCHRlbXBsYXRlGAMgASgJEi4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD21vZGVfY2hhbmdlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoMaG9sZGVyX2Vwb2NoGAYgASgESACIAQESEwoLc2FuZGJveF91aWQYByABKAlCDwoNX2hvbGRlcl9lcG9jaCJcChpHZXRXb3Jrc3BhY2VTdW1tYXJ5UmVxdWVzdBI+Cgx3b3Jrc3BhY2VfaWQYASABKAlCKLpIJXIjGDYyH15bYS16MC05XShbYS16MC05LV0qW2EtejAtOV0pPyQiTwobR2V0V29ya3NwYWNlU3VtbWFyeVJlc3BvbnNlEjAKCXdvcmtzcGFjZRgBIAEoCzIdLmhvbGRmYXN0LnYxLldvcmtzcGFjZVN1bW1hcnkidgoWV2F0Y2hXb3Jrc3BhY2VzUmVxdWVzdBIaCghib29rbWFyaxgBIAEoCUIIukgFcgMYgCASGgoIdGVtcGxhdGUYAiABKAlCCLpIBXIDGP0BEiQKE3dvcmtzcGFjZV9pZF9wcmVmaXgYAyABKAlCB7pIBHICGDYi/AEKF1dhdGNoV29ya3NwYWNlc1Jlc3BvbnNlEi4KBWFkZGVkGAEgASgLMh0uaG9sZGZhc3QudjEuV29ya3NwYWNlU3VtbWFyeUgAEjAKB2NoYW5nZWQYAiABKAsyHS5ob2xkZmFzdC52MS5Xb3Jrc3BhY2VTdW1tYXJ5SAASMAoHcmVtb3ZlZBgDIAEoCzIdLmhvbGRmYXN0LnYxLldvcmtzcGFjZVN1bW1hcnlIABISCghib29rbWFyaxgEIAEoCUgAEjAKCXJlc3RhcnRlZBgFIAEoCzIbLmhvbGRmYXN0LnYxLldhdGNoUmVzdGFydGVkSABCBwoFZXZlbnQiEAoOV2F0Y2hSZXN0YXJ0ZWQivwIKJ0ludmVudG9yeVNlcnZpY2VTdXNwZW5kV29ya3NwYWNlUmVxdWVzdBI+Cgx3b3Jrc3BhY2VfaWQYASABKAlCKLpIJXIjGDYyH15bYS16MC05XShbYS16MC05LV0qW2EtejAtOV0pPyQSIgoFZXBvY2gYAiABKARCDrpICzIJGP////////8PSACIAQESFAoMaWdub3JlX2ZlbmNlGAMgASgIEikKB3F1aWVzY2UYBCABKAsyGC5ob2xkZmFzdC52MS5RdWllc2NlV2lzaBIlCgVmbHVzaBgFIAEoCzIWLmhvbGRmYXN0LnYxLkZsdXNoV2lzaBI+CgxzdG9wX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDbpICqoBByIDCJAcKgBCCAoGX2Vwb2NoIlwKKEludmVudG9yeVNlcnZpY2VTdXNwZW5kV29ya3NwYWNlUmVzcG9uc2USMAoJd29ya3NwYWNlGAEgASgLMh0uaG9sZGZhc3QudjEuV29ya3NwYWNlU3VtbWFyeSKDAgoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI+Cgx3b3Jrc3BhY2VfaWQYASABKAlCKLpIJXIjGDYyH15bYS16MC05XShbYS16MC05LV0qW2EtejAtOV0pPyQSJQoUZXhwZWN0ZWRfc2FuZGJveF91aWQYAiABKAlCB7pIBHICGEASIgoFZXBvY2gYAyABKARCDrpICzIJGP////////8PSACIAQESFAoMaWdub3JlX2ZlbmNlGAQgASgIEj4KDHN0b3BfdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkINukgKqgEHIgMIkBwqAEIICgZfZXBvY2giKgoXRGVsZXRlV29ya3NwYWNlUmVzcG9uc2USDwoHZGVsZXRlZBgBIAEoCCJRChRMaXN0VGVtcGxhdGVzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAgImEKFUxpc3RUZW1wbGF0ZXNSZXNwb25zZRIvCgl0ZW1wbGF0ZXMYASADKAsyHC5ob2xkZmFzdC52MS5UZW1wbGF0ZVN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImAKD1RlbXBsYXRlU3VtbWFyeRIMCgRuYW1lGAEgASgJEg4KBnVzYWJsZRgCIAEoCBIPCgdwcm9ibGVtGAMgASgJEg8KB2RlZmF1bHQYBCABKAgSDQoFaW1hZ2UYBSABKAkqaQoNT3BlcmF0aW5nTW9kZRIeChpPUEVSQVRJTkdfTU9ERV9VTlNQRUNJRklFRBAAEhoKFk9QRVJBVElOR19NT0RFX1JVTk5JTkcQARIcChhPUEVSQVRJTkdfTU9ERV9TVVNQRU5ERUQQAjLuBAoQSW52ZW50b3J5U2VydmljZRJZCg5MaXN0V29ya3NwYWNlcxIiLmhvbGRmYXN0LnYxLkxpc3RXb3Jrc3BhY2VzUmVxdWVzdBojLmhvbGRmYXN0LnYxLkxpc3RXb3Jrc3BhY2VzUmVzcG9uc2USaAoTR2V0V29ya3NwYWNlU3VtbWFyeRInLmhvbGRmYXN0LnYxLkdldFdvcmtzcGFjZVN1bW1hcnlSZXF1ZXN0GiguaG9sZGZhc3QudjEuR2V0V29ya3NwYWNlU3VtbWFyeVJlc3BvbnNlEl4KD1dhdGNoV29ya3NwYWNlcxIjLmhvbGRmYXN0LnYxLldhdGNoV29ya3NwYWNlc1JlcXVlc3QaJC5ob2xkZmFzdC52MS5XYXRjaFdvcmtzcGFjZXNSZXNwb25zZTABEn8KEFN1c3BlbmRXb3Jrc3BhY2USNC5ob2xkZmFzdC52MS5JbnZlbnRvcnlTZXJ2aWNlU3VzcGVuZFdvcmtzcGFjZVJlcXVlc3QaNS5ob2xkZmFzdC52MS5JbnZlbnRvcnlTZXJ2aWNlU3VzcGVuZFdvcmtzcGFjZVJlc3BvbnNlElwKD0RlbGV0ZVdvcmtzcGFjZRIjLmhvbGRmYXN0LnYxLkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QaJC5ob2xkZmFzdC52MS5EZWxldGVXb3Jrc3BhY2VSZXNwb25zZRJWCg1MaXN0VGVtcGxhdGVzEiEuaG9sZGZhc3QudjEuTGlzdFRlbXBsYXRlc1JlcXVlc3QaIi5ob2xkZmFzdC52MS5MaXN0VGVtcGxhdGVzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_holdfast_v1_common]);
 
 /**
  * Describes the message holdfast.v1.ListWorkspacesRequest.
@@ -36,6 +37,90 @@ export const WorkspaceSummarySchema = /*@__PURE__*/
   messageDesc(file_holdfast_v1_inventory, 2);
 
 /**
+ * Describes the message holdfast.v1.GetWorkspaceSummaryRequest.
+ * Use `create(GetWorkspaceSummaryRequestSchema)` to create a new message.
+ */
+export const GetWorkspaceSummaryRequestSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 3);
+
+/**
+ * Describes the message holdfast.v1.GetWorkspaceSummaryResponse.
+ * Use `create(GetWorkspaceSummaryResponseSchema)` to create a new message.
+ */
+export const GetWorkspaceSummaryResponseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 4);
+
+/**
+ * Describes the message holdfast.v1.WatchWorkspacesRequest.
+ * Use `create(WatchWorkspacesRequestSchema)` to create a new message.
+ */
+export const WatchWorkspacesRequestSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 5);
+
+/**
+ * Describes the message holdfast.v1.WatchWorkspacesResponse.
+ * Use `create(WatchWorkspacesResponseSchema)` to create a new message.
+ */
+export const WatchWorkspacesResponseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 6);
+
+/**
+ * Describes the message holdfast.v1.WatchRestarted.
+ * Use `create(WatchRestartedSchema)` to create a new message.
+ */
+export const WatchRestartedSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 7);
+
+/**
+ * Describes the message holdfast.v1.InventoryServiceSuspendWorkspaceRequest.
+ * Use `create(InventoryServiceSuspendWorkspaceRequestSchema)` to create a new message.
+ */
+export const InventoryServiceSuspendWorkspaceRequestSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 8);
+
+/**
+ * Describes the message holdfast.v1.InventoryServiceSuspendWorkspaceResponse.
+ * Use `create(InventoryServiceSuspendWorkspaceResponseSchema)` to create a new message.
+ */
+export const InventoryServiceSuspendWorkspaceResponseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 9);
+
+/**
+ * Describes the message holdfast.v1.DeleteWorkspaceRequest.
+ * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
+ */
+export const DeleteWorkspaceRequestSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 10);
+
+/**
+ * Describes the message holdfast.v1.DeleteWorkspaceResponse.
+ * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
+ */
+export const DeleteWorkspaceResponseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 11);
+
+/**
+ * Describes the message holdfast.v1.ListTemplatesRequest.
+ * Use `create(ListTemplatesRequestSchema)` to create a new message.
+ */
+export const ListTemplatesRequestSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 12);
+
+/**
+ * Describes the message holdfast.v1.ListTemplatesResponse.
+ * Use `create(ListTemplatesResponseSchema)` to create a new message.
+ */
+export const ListTemplatesResponseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 13);
+
+/**
+ * Describes the message holdfast.v1.TemplateSummary.
+ * Use `create(TemplateSummarySchema)` to create a new message.
+ */
+export const TemplateSummarySchema = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_inventory, 14);
+
+/**
  * Describes the enum holdfast.v1.OperatingMode.
  */
 export const OperatingModeSchema = /*@__PURE__*/
@@ -50,7 +135,7 @@ export const OperatingMode = /*@__PURE__*/
   tsEnum(OperatingModeSchema);
 
 /**
- * Lists workspaces. No call creates a pod, dials a guest or resumes anything.
+ * Lists, watches, suspends and deletes workspaces by their objects. No call creates a pod, dials a guest or resumes anything.
  *
  * Reasons of every call: INVALID_REQUEST, CLUSTER_UNAVAILABLE, CLUSTER_FORBIDDEN, SERVICE_DRAINING.
  *
