@@ -2,6 +2,7 @@ import {
   create,
   type DescMessage,
   type DescMethod,
+  type DescMethodClientStreaming,
   type DescMethodServerStreaming,
   type DescMethodUnary,
   type DescService,
@@ -16,7 +17,9 @@ type Handler<Method> =
     ? (request: MessageShape<I>, context: HandlerContext) => Promise<MessageInitShape<O>>
     : Method extends DescMethodServerStreaming<infer I extends DescMessage, infer O extends DescMessage>
       ? (request: MessageShape<I>, context: HandlerContext) => AsyncIterable<MessageInitShape<O>>
-      : never;
+      : Method extends DescMethodClientStreaming<infer I extends DescMessage, infer O extends DescMessage>
+        ? (requests: AsyncIterable<MessageShape<I>>, context: HandlerContext) => Promise<MessageInitShape<O>>
+        : never;
 
 /** One handler per RPC of a service, by the RPC's local name. No listener's types are in it. */
 export type ServiceImplementation<Service extends DescService> = {
@@ -34,6 +37,12 @@ export type MountedMethod<Context = HandlerContext> =
       readonly kind: "server_streaming";
       readonly descriptor: DescMethod;
       readonly handle: (request: Message, context: Context) => AsyncIterable<Message>;
+    }
+  | {
+      readonly kind: "client_streaming";
+      readonly descriptor: DescMethod;
+      /** Pulls requests as it can use them: what it does not pull holds the client back. They end at the client's half-close only. */
+      readonly handle: (requests: AsyncIterable<Message>, context: Context) => Promise<Message>;
     };
 
 /** Binds the handlers of a service to its descriptors. */
@@ -42,14 +51,18 @@ export function mountService<Service extends DescService>(
   implementation: ServiceImplementation<Service>,
 ): MountedMethod[] {
   // Each handler takes exactly its own method's input: the mapped type above has checked it.
-  const handlers = implementation as unknown as Record<string, (request: Message, context: HandlerContext) => never>;
+  const handlers = implementation as unknown as Record<string, (request: never, context: HandlerContext) => never>;
   return service.methods.map((descriptor) => {
     const handler = handlers[descriptor.localName];
     if (!handler) throw new Error(`no handler for ${service.typeName}.${descriptor.name}`);
-    const call = handler.bind(implementation);
+    const call = <Request>(request: Request, context: HandlerContext): never =>
+      handler.call(implementation, request as never, context);
     if (descriptor.methodKind === "unary") return { kind: "unary", descriptor, handle: mountUnary(descriptor, call) };
     if (descriptor.methodKind === "server_streaming") {
       return { kind: "server_streaming", descriptor, handle: mountServerStreaming(descriptor, call) };
+    }
+    if (descriptor.methodKind === "client_streaming") {
+      return { kind: "client_streaming", descriptor, handle: mountUnary(descriptor, call) };
     }
     throw new Error(`${service.typeName}.${descriptor.name}: ${descriptor.methodKind} methods are not served`);
   });
@@ -57,10 +70,11 @@ export function mountService<Service extends DescService>(
 
 type Init = MessageInitShape<DescMessage>;
 
-function mountUnary(
+/** One answer, to one request or to a stream of them. */
+function mountUnary<Request>(
   descriptor: DescMethod,
-  call: (request: Message, context: HandlerContext) => Promise<Init>,
-): (request: Message, context: HandlerContext) => Promise<Message> {
+  call: (request: Request, context: HandlerContext) => Promise<Init>,
+): (request: Request, context: HandlerContext) => Promise<Message> {
   return async (request, context) => create(descriptor.output, await call(request, context));
 }
 

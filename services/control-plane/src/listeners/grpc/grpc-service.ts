@@ -2,6 +2,7 @@ import { type DescMessage, type DescMethod, type DescService, type Message, toBi
 import type * as grpc from "@grpc/grpc-js";
 import { type ExecuteResponse, ExecuteResponseSchema } from "@holdfast/api/holdfast/v1/execution_pb";
 import type { Incoming, ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
+import { serveClientStreaming } from "./client-streaming-call.ts";
 import { encodeExecuteResponse } from "./output-encoder.ts";
 import { readRequest } from "./request-reader.ts";
 import { serveServerStreaming } from "./server-streaming-call.ts";
@@ -20,9 +21,20 @@ export function grpcServiceOf(service: DescService, methods: readonly ServedMeth
   for (const method of methods) {
     const { descriptor } = method;
     definition[descriptor.name] = definitionOf(service, descriptor);
-    implementation[descriptor.name] = method.kind === "unary" ? serveUnary(method) : serveServerStreaming(method);
+    implementation[descriptor.name] = handlerOf(method);
   }
   return { definition, implementation };
+}
+
+function handlerOf(method: ServedMethod): grpc.UntypedHandleCall {
+  switch (method.kind) {
+    case "unary":
+      return serveUnary(method);
+    case "server_streaming":
+      return serveServerStreaming(method);
+    case "client_streaming":
+      return serveClientStreaming(method);
+  }
 }
 
 function definitionOf(service: DescService, method: DescMethod): grpc.MethodDefinition<Incoming, Message> {

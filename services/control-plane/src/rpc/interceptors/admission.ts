@@ -1,5 +1,6 @@
 import { callsMax } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
+import type { MountedMethod } from "../service-implementation.ts";
 
 /**
  * Counts the calls in progress and ends them at a drain: from `drain()` on new calls are refused, streams end at once, unary calls
@@ -16,9 +17,9 @@ export class Admission {
     this.#limit = limit;
   }
 
-  /** Aborts when calls of this kind are to be let go. */
-  endOf(kind: "unary" | "server_streaming"): AbortSignal {
-    return kind === "unary" ? this.#unaryEnd.signal : this.#streamsEnd.signal;
+  /** Aborts when calls of this kind are to be let go: those that have one answer may still give it in their grace. */
+  endOf(kind: MountedMethod["kind"]): AbortSignal {
+    return kind === "server_streaming" ? this.#streamsEnd.signal : this.#unaryEnd.signal;
   }
 
   get inProgress(): number {
@@ -50,7 +51,7 @@ export class Admission {
     });
   }
 
-  /** Ends the unary calls that are still in progress. */
+  /** Ends the calls with one answer that are still in progress. */
   endUnary(): void {
     this.#unaryEnd.abort();
   }

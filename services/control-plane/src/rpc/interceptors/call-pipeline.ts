@@ -2,23 +2,13 @@ import type { Message } from "@bufbuild/protobuf";
 import type { HoldfastError } from "@holdfast/errors";
 import type { CallContext, HandlerContext } from "../call-context.ts";
 import type { MountedMethod } from "../service-implementation.ts";
-import { type Admission, drainingError } from "./admission.ts";
+import type { Admission } from "./admission.ts";
 import type { CallLog } from "./call-log.ts";
-import { type CallSubject, callerErrorOf, workspaceIdOfRequest } from "./error-mapping.ts";
-import { assertFieldsServed } from "./fields-not-served.ts";
-import { LetGo } from "./let-go.ts";
-import { assertValid } from "./request-validation.ts";
+import { PipelineCall } from "./pipeline-call.ts";
+import { RequestStream } from "./request-stream.ts";
 
 /** What a listener hands over: a request, or why there is none. */
 export type Incoming = { readonly message: Message } | { readonly unreadable: HoldfastError };
-
-/** The client ended the call; nobody is left to answer to. */
-export class ClientGone extends Error {
-  constructor() {
-    super("the client ended the call");
-    this.name = "ClientGone";
-  }
-}
 
 /** An RPC as listeners serve it: it throws HoldfastErrors that are ready for the wire, or ClientGone. */
 export type ServedMethod =
@@ -31,6 +21,15 @@ export type ServedMethod =
       readonly kind: "server_streaming";
       readonly descriptor: MountedMethod["descriptor"];
       readonly serve: (incoming: Incoming, context: CallContext) => AsyncIterable<Message>;
+    }
+  | {
+      readonly kind: "client_streaming";
+      readonly descriptor: MountedMethod["descriptor"];
+      /**
+       * `incoming` yields requests as they are pulled, so that what is not pulled holds the client back; it ends at the client's own
+       * half-close and at nothing else, and throws the reason of the context's signal when the client goes away before.
+       */
+      readonly serve: (incoming: AsyncIterable<Incoming>, context: CallContext) => Promise<Message>;
     };
 
 export interface PipelineDeps {
@@ -43,35 +42,48 @@ export interface PipelineDeps {
  * not served, the handler; around it the drain, the error's mapping and one line of log.
  */
 export function throughPipeline(method: MountedMethod, deps: PipelineDeps): ServedMethod {
-  const { descriptor } = method;
-  if (method.kind === "unary") {
-    const { handle } = method;
-    return {
-      kind: "unary",
-      descriptor,
-      async serve(incoming, context) {
-        const call = new PipelineCall(method, incoming, context, deps);
-        try {
-          const request = call.admit();
-          const response = await call.letGo.orLetGo(handle(request, call.handlerContext));
-          call.end(undefined);
-          return response;
-        } catch (thrown) {
-          throw call.end(thrown);
-        }
-      },
-    };
+  switch (method.kind) {
+    case "unary":
+      return unary(method, deps);
+    case "server_streaming":
+      return serverStreaming(method, deps);
+    case "client_streaming":
+      return clientStreaming(method, deps);
   }
-  const { handle } = method;
+}
+
+type OfKind<Kind extends MountedMethod["kind"]> = Extract<MountedMethod, { kind: Kind }>;
+
+function unary(method: OfKind<"unary">, deps: PipelineDeps): ServedMethod {
+  const { descriptor, handle } = method;
+  return {
+    kind: "unary",
+    descriptor,
+    async serve(incoming, context) {
+      const call = new PipelineCall(method, context, deps);
+      try {
+        const request = call.admit(incoming);
+        const response = await call.letGo.orLetGo(handle(request, call.handlerContext));
+        call.end(undefined);
+        return response;
+      } catch (thrown) {
+        throw call.end(thrown);
+      }
+    },
+  };
+}
+
+function serverStreaming(method: OfKind<"server_streaming">, deps: PipelineDeps): ServedMethod {
+  const { descriptor, handle } = method;
   return {
     kind: "server_streaming",
     descriptor,
     async *serve(incoming, context) {
-      const call = new PipelineCall(method, incoming, context, deps);
+      const call = new PipelineCall(method, context, deps);
       let source: AsyncIterator<Message> | undefined;
       let done = false;
       try {
-        const request = call.admit();
+        const request = call.admit(incoming);
         source = handle(request, call.handlerContext)[Symbol.asyncIterator]();
         for (;;) {
           const next = await call.letGo.orLetGo(source.next());
@@ -94,69 +106,23 @@ export function throughPipeline(method: MountedMethod, deps: PipelineDeps): Serv
   };
 }
 
-/** One call on its way through. */
-class PipelineCall {
-  readonly subject: CallSubject;
-  readonly letGo: LetGo;
-  readonly handlerContext: HandlerContext;
-  readonly #method: MountedMethod;
-  readonly #incoming: Incoming;
-  readonly #context: CallContext;
-  readonly #deps: PipelineDeps;
-  readonly #startedMs = performance.now();
-  #leave: (() => void) | undefined;
-  #drainError: (() => HoldfastError) | undefined;
-  #ended = false;
-
-  constructor(method: MountedMethod, incoming: Incoming, context: CallContext, deps: PipelineDeps) {
-    this.#method = method;
-    this.#incoming = incoming;
-    this.#context = context;
-    this.#deps = deps;
-    this.subject = {
-      operation: method.descriptor.name,
-      requestId: context.requestId,
-      workspaceId: "message" in incoming ? workspaceIdOfRequest(incoming.message) : undefined,
-    };
-    this.letGo = new LetGo(deps.admission.endOf(method.kind), () => this.#errorOfDrain());
-    this.handlerContext = Object.assign(Object.create(context), {
-      endsInDrainWith: (describe: () => HoldfastError) => {
-        this.#drainError = describe;
-      },
-    });
-  }
-
-  /** Throws unless the call may go to its handler. */
-  admit(): Message {
-    this.#leave = this.#deps.admission.enter();
-    if ("unreadable" in this.#incoming) throw this.#incoming.unreadable;
-    const { message } = this.#incoming;
-    assertValid(this.#method.descriptor.input, message);
-    assertFieldsServed(this.#method.descriptor.input, message, this.#context);
-    return message;
-  }
-
-  /** Ends the call's books, once, and returns the error for the wire. */
-  end(thrown: unknown): HoldfastError | ClientGone | undefined {
-    if (this.#isClientsEnd(thrown)) {
-      this.end(undefined);
-      return new ClientGone();
-    }
-    const error = thrown === undefined ? undefined : callerErrorOf(thrown, this.subject);
-    if (this.#ended) return error;
-    this.#ended = true;
-    this.letGo.dispose();
-    this.#leave?.();
-    this.#deps.log.ended(this.subject, this.#context, performance.now() - this.#startedMs, error);
-    return error;
-  }
-
-  #isClientsEnd(thrown: unknown): boolean {
-    const { signal } = this.#context;
-    return signal.aborted && (thrown === signal.reason || (thrown instanceof Error && thrown.name === "AbortError"));
-  }
-
-  #errorOfDrain(): HoldfastError {
-    return this.#drainError?.() ?? drainingError("The call was let go before its outcome was known");
-  }
+function clientStreaming(method: OfKind<"client_streaming">, deps: PipelineDeps): ServedMethod {
+  const { descriptor, handle } = method;
+  return {
+    kind: "client_streaming",
+    descriptor,
+    async serve(incoming, context) {
+      const call = new PipelineCall(method, context, deps);
+      using requests = new RequestStream(incoming, call, deps.admission.endOf(method.kind));
+      try {
+        call.enter();
+        const response = await call.letGo.orLetGo(handle(requests, call.handlerContext));
+        call.end(undefined);
+        return response;
+      } catch (thrown) {
+        // What was wrong with the requests is what the caller must hear, whatever the handler made of it.
+        throw call.end(requests.refusal ?? thrown);
+      }
+    },
+  };
 }

@@ -1,4 +1,5 @@
-import type { Message } from "@bufbuild/protobuf";
+import { type DescMessage, isFieldSet, type Message } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
 import { errorMessageMaxLength, errorValueMaxLength, isWorkspaceId, sandboxNameOf } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 
@@ -11,10 +12,16 @@ export interface CallSubject {
   readonly workspaceId: string | undefined;
 }
 
-/** The subject of a request: by its `workspace_id`, if its message has one. */
-export function workspaceIdOfRequest(request: Message): string | undefined {
+/** The subject of a request: by its `workspace_id`, or that of a message directly in it (`start`). */
+export function workspaceIdOfRequest(schema: DescMessage, request: Message): string | undefined {
   const id = (request as { workspaceId?: unknown }).workspaceId;
-  return typeof id === "string" ? id : undefined;
+  if (typeof id === "string") return id;
+  for (const field of schema.fields) {
+    if (field.fieldKind !== "message" || field.message.field.workspaceId === undefined) continue;
+    if (!isFieldSet(request, field)) continue;
+    return workspaceIdOfRequest(field.message, reflect(schema, request).get(field).message);
+  }
+  return undefined;
 }
 
 /**

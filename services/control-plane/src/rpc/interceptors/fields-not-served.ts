@@ -1,5 +1,12 @@
 import { type DescField, type DescMessage, isFieldSet, type Message } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
 import { ExecuteRequestSchema, RunCommandRequestSchema } from "@holdfast/api/holdfast/v1/execution_pb";
+import {
+  MakeDirectoryRequestSchema,
+  MoveFileRequestSchema,
+  RemoveFileRequestSchema,
+  WriteFileStartSchema,
+} from "@holdfast/api/holdfast/v1/file_pb";
 import {
   DestroyWorkspaceRequestSchema,
   OpenWorkspaceRequestSchema,
@@ -20,6 +27,10 @@ export const fieldsNotServed = new Map<DescMessage, readonly string[]>([
   [DestroyWorkspaceRequestSchema, ["epoch", "ignore_fence", "quiesce"]],
   [ExecuteRequestSchema, ["epoch", "expected_boot_id"]],
   [RunCommandRequestSchema, ["epoch", "expected_boot_id"]],
+  [WriteFileStartSchema, ["epoch"]],
+  [MakeDirectoryRequestSchema, ["epoch"]],
+  [RemoveFileRequestSchema, ["epoch"]],
+  [MoveFileRequestSchema, ["epoch"]],
 ]);
 
 /** Request headers that stand for such a field. */
@@ -31,7 +42,7 @@ const descriptors = new Map<DescMessage, readonly DescField[]>(
 
 /** Throws FIELD_NOT_SERVED naming every set field and header that this release does not serve. */
 export function assertFieldsServed(schema: DescMessage, request: Message, context: CallContext): void {
-  const set = (descriptors.get(schema) ?? []).filter((field) => isFieldSet(request, field)).map(({ name }) => name);
+  const set = setButNotServed(schema, request, "");
   const sent = headersNotServed.filter((name) => context.header(name) !== undefined);
   if (set.length === 0 && sent.length === 0) return;
   const all = [...set, ...sent.map((name) => `metadata ${name}`)];
@@ -41,6 +52,18 @@ export function assertFieldsServed(schema: DescMessage, request: Message, contex
     metadata: { fields: all.join(",") },
     violations,
   });
+}
+
+/** By path, also in the messages within. */
+function setButNotServed(schema: DescMessage, message: Message, path: string): string[] {
+  const set = (descriptors.get(schema) ?? [])
+    .filter((field) => isFieldSet(message, field))
+    .map(({ name }) => path + name);
+  for (const field of schema.fields) {
+    if (field.fieldKind !== "message" || !isFieldSet(message, field)) continue;
+    set.push(...setButNotServed(field.message, reflect(schema, message).get(field).message, `${path}${field.name}.`));
+  }
+  return set;
 }
 
 function fieldOf(message: DescMessage, name: string): DescField {
