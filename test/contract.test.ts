@@ -57,7 +57,7 @@ describe("one number, one place: the protos agree with the contract", () => {
 
   it("on the longest start and stop", () => {
     const bounded = [...named("ready_timeout"), ...named("stop_timeout")];
-    expect(bounded).toHaveLength(4);
+    expect(bounded).toHaveLength(6);
     for (const { where, rules } of bounded) {
       expect(rules.type, where).toMatchObject({
         case: "duration",

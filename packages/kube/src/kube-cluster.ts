@@ -12,6 +12,7 @@ import type {
   PodReading,
   Remains,
   SandboxReading,
+  TemplatePage,
   TemplateReading,
   WriteEnding,
 } from "@holdfast/workspace";
@@ -26,7 +27,8 @@ import { readSandboxObject } from "./objects/sandbox.ts";
 import { readTemplateObject } from "./objects/template.ts";
 import { Owned, type Owner } from "./owned.ts";
 import { Reader } from "./reader.ts";
-import { isObjectName, sandboxes, templates } from "./resources.ts";
+import { isObjectName, type Resource, sandboxes, templates } from "./resources.ts";
+import { readTemplatePage, templateNameMaxLength } from "./template-page.ts";
 import { Transport } from "./transport/transport.ts";
 import { ChangeFeed } from "./watch/change-feed.ts";
 import { readWorkspacePage } from "./workspace-page.ts";
@@ -43,9 +45,6 @@ export interface KubeClusterInit {
   readonly clock?: Clock | undefined;
   readonly log: LogSink;
 }
-
-/** A label's value is at most this long, and every workspace carries its template's name as one. */
-const templateNameMaxLength = 63;
 
 /** The cluster of the domain, as an API server and the agent-sandbox controller keep it. Constructing it sends nothing. */
 export class KubeCluster implements Cluster {
@@ -140,12 +139,23 @@ export class KubeCluster implements Cluster {
   }
 
   async listSandboxes(page: ListWish, within: Deadline): Promise<ListPage> {
+    return await this.#page(sandboxes, page, (body) => readWorkspacePage(body, this.#disk, this.#log), within);
+  }
+
+  async listTemplates(page: ListWish, within: Deadline): Promise<TemplatePage> {
+    return await this.#page(templates, page, (body) => readTemplatePage(body, this.#disk), within);
+  }
+
+  async #page<Page>(
+    resource: Resource,
+    page: ListWish,
+    parse: (body: unknown) => Page,
+    within: Deadline,
+  ): Promise<Page> {
     const query = { limit: String(page.limit), continue: page.continueToken };
-    const attempt = this.#api.list(sandboxes, query);
+    const attempt = this.#api.list(resource, query);
     const found = await this.#reader.find(attempt, within);
-    if (found.t === "found") {
-      return this.#reader.parse(attempt, found.body, (body) => readWorkspacePage(body, this.#disk, this.#log));
-    }
+    if (found.t === "found") return this.#reader.parse(attempt, found.body, parse);
     const status = found.t === "refused" ? found.answer.status : 404;
     if (page.continueToken !== undefined && (status === 410 || status === 400)) throw pageTokenExpired();
     throw found.t === "refused" ? found.error : new TypeError("a collection cannot be absent");

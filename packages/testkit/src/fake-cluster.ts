@@ -15,6 +15,7 @@ import type {
   Refusal,
   Remains,
   SandboxReading,
+  TemplatePage,
   TemplateReading,
   WriteEnding,
 } from "@holdfast/workspace";
@@ -202,6 +203,16 @@ export class FakeCluster implements Cluster {
     return {
       sandboxes: all.slice(from, next),
       continueToken: next < all.length ? String(next) : undefined,
+    };
+  }
+
+  async listTemplates({ limit, continueToken }: ListWish, within: Deadline): Promise<TemplatePage> {
+    await this.plan.arriveRead("listTemplates", within);
+    const from = Number(continueToken ?? 0);
+    const page = [...this.templates.values()].slice(from, from + limit);
+    return {
+      templates: page.map(({ name, disk }) => ({ name, disk, image: "holdfast/guest-agent:test" })),
+      continueToken: from + limit < this.templates.size ? String(from + limit) : undefined,
     };
   }
 

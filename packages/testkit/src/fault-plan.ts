@@ -11,7 +11,8 @@ export type Verb =
   | "createSandbox"
   | "setMode"
   | "deleteSandbox"
-  | "listSandboxes";
+  | "listSandboxes"
+  | "listTemplates";
 
 /**
  * How a request goes wrong. `refuse`: answered no. `never-arrived` and `reply-lost`: no answer, with nothing done or all done.

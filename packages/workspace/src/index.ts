@@ -1,4 +1,6 @@
 export * from "./deps.ts";
+export { listTemplates, type TemplateSummary } from "./inventory/list-templates.ts";
+export { readSummary } from "./inventory/read-summary.ts";
 export { listWorkspaces } from "./list-workspaces.ts";
 export * from "./ports/cluster.ts";
 export * from "./ports/files.ts";

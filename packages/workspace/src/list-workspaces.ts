@@ -1,8 +1,6 @@
 import type { Deadline } from "@holdfast/async";
-import { workspaceIdOf } from "@holdfast/contract";
 import type { WorkspaceDeps } from "./deps.ts";
-import { holderEpochOf } from "./fence/holder-epoch.ts";
-import type { SandboxReading } from "./ports/cluster.ts";
+import { inventorySummaryOf } from "./inventory/summary.ts";
 import type { WorkspaceSummary } from "./view.ts";
 import type { ListWorkspacesWish } from "./wishes.ts";
 
@@ -18,25 +16,10 @@ export async function listWorkspaces(
   const { limit, continueToken } = wish;
   const page = await deps.cluster.listSandboxes({ limit, continueToken }, within);
   const workspaces = page.sandboxes.flatMap((sandbox) => {
-    const summary = summaryOf(sandbox);
+    const summary = inventorySummaryOf(sandbox);
     return summary && isWanted(summary, wish) ? [summary] : [];
   });
   return { workspaces, nextContinue: page.continueToken };
-}
-
-function summaryOf(sandbox: SandboxReading): WorkspaceSummary | undefined {
-  const id = workspaceIdOf(sandbox.name);
-  if (id === undefined || sandbox.template === undefined) return undefined;
-  const epoch = holderEpochOf(sandbox.stamps.holderEpoch);
-  return {
-    id,
-    mode: sandbox.mode,
-    template: sandbox.template,
-    createdAt: sandbox.createdAt,
-    modeChangedAt: dateOf(sandbox.stamps.modeChangedAt),
-    holderEpoch: epoch === "unreadable" ? undefined : epoch,
-    sandboxUid: sandbox.uid,
-  };
 }
 
 function isWanted(summary: WorkspaceSummary, wish: ListWorkspacesWish): boolean {
@@ -46,11 +29,4 @@ function isWanted(summary: WorkspaceSummary, wish: ListWorkspacesWish): boolean 
   if (idPrefix !== undefined && !summary.id.startsWith(idPrefix)) return false;
   if (modeChangedBefore === undefined) return true;
   return summary.modeChangedAt !== undefined && summary.modeChangedAt.getTime() < modeChangedBefore;
-}
-
-/** A stamp that is no time was not written by this contract: it reads as absent. */
-function dateOf(stamp: string | undefined): Date | undefined {
-  if (stamp === undefined) return undefined;
-  const date = new Date(stamp);
-  return Number.isNaN(date.getTime()) ? undefined : date;
 }

@@ -31,6 +31,11 @@ export class StopFlight<Result> {
     this.#deps = deps;
   }
 
+  /** True while one runs or waits for its turn. */
+  get isUnderWay(): boolean {
+    return this.#flight !== undefined;
+  }
+
   async join(wish: StopJoin<Result>): Promise<Result> {
     wish.caller.throwIfAborted();
     const flight = this.#flight ?? this.#begin(wish);

@@ -25,6 +25,11 @@ export class TransitionQueue {
     this.#ws = ws;
   }
 
+  /** True while a transition runs or waits. */
+  get isBusy(): boolean {
+    return this.#queue.size > 0;
+  }
+
   /** Runs a start in its turn. A suspend or delete that comes meanwhile ends its waiting. The caller's end is the caller's only. */
   async start<T>(
     budgetMs: number,

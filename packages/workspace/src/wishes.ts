@@ -36,6 +36,8 @@ export interface SuspendWish {
 export interface DestroyWish extends SuspendWish {
   /** Delete the object and its disk. Without it a destroy *is* a suspend (L4). */
   readonly deleteDisk: boolean;
+  /** With `deleteDisk`: only the Sandbox with this uid is deleted. */
+  readonly expectedSandboxUid?: SandboxUid | undefined;
 }
 
 /** What became of the flush that belongs to a suspend (L26). */

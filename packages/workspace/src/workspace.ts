@@ -1,9 +1,10 @@
 import type { Deadline } from "@holdfast/async";
-import type { WorkspaceId } from "@holdfast/contract";
+import type { SandboxUid, WorkspaceId } from "@holdfast/contract";
 import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { execute } from "./calls/execute.ts";
 import type { WorkspaceDeps } from "./deps.ts";
+import { summaryOf } from "./inventory/summary.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
@@ -17,8 +18,8 @@ import { skipped } from "./verbs/flush.ts";
 import { open } from "./verbs/open.ts";
 import { podFactsNow } from "./verbs/pod-facts.ts";
 import { resume } from "./verbs/resume.ts";
-import { suspend } from "./verbs/suspend.ts";
-import { viewOf, type WorkspaceView } from "./view.ts";
+import { type Suspended, suspend } from "./verbs/suspend.ts";
+import { viewOf, type WorkspaceSummary, type WorkspaceView } from "./view.ts";
 import type { DestroyWish, FlushReport, OpenWish, Origin, ResumeWish, SuspendWish } from "./wishes.ts";
 
 /**
@@ -29,19 +30,24 @@ export class Workspace {
   readonly id: WorkspaceId;
   readonly #ws: Handle;
   readonly #transitions: TransitionQueue;
-  readonly #suspends: StopFlight<FlushReport>;
-  readonly #deletes: StopFlight<void>;
+  readonly #suspends: StopFlight<Suspended>;
+  /** By the uid that their callers expect, so that nobody joins the delete of what he did not mean. */
+  readonly #deletes = new Map<SandboxUid | undefined, StopFlight<boolean>>();
 
   constructor(id: WorkspaceId, deps: WorkspaceDeps) {
     this.id = id;
     this.#ws = new Handle(id, deps);
     this.#transitions = new TransitionQueue(this.#ws);
     this.#suspends = new StopFlight(deps);
-    this.#deletes = new StopFlight(deps);
   }
 
   get state(): WorkspaceState {
     return this.#ws.state;
+  }
+
+  /** A transition runs or waits for its turn: the handle must be kept until it is over. */
+  get isInTransition(): boolean {
+    return this.#transitions.isBusy;
   }
 
   /** A write of ours has no known ending yet: the handle must be kept, whatever a read shows (L1). */
@@ -70,26 +76,33 @@ export class Workspace {
   }
 
   /** Stops the pod and keeps the disk; resolves once the pod has been seen gone. */
-  async suspend(wish: SuspendWish, caller: AbortSignal): Promise<{ view: WorkspaceView; flush: FlushReport }> {
-    const flush = await this.#told("SuspendWorkspace", () => this.#suspend(wish, caller));
-    return { view: this.view(), flush };
+  async suspend(
+    wish: SuspendWish,
+    caller: AbortSignal,
+  ): Promise<{ view: WorkspaceView; flush: FlushReport; summary: WorkspaceSummary | undefined }> {
+    const { flush, sandbox } = await this.#told("SuspendWorkspace", () => this.#suspend(wish, caller));
+    return { view: this.view(), flush, summary: summaryOf(sandbox) };
   }
 
-  /** Without `deleteDisk` a suspend; with it the object and its disk are deleted. One that is gone already is a success. */
+  /**
+   * Without `deleteDisk` a suspend; with it the object and its disk are deleted. One that is gone already is a success. `deleted`: a
+   * DELETE was sent for it.
+   */
   async destroy(
     wish: DestroyWish,
     caller: AbortSignal,
-  ): Promise<{ view: WorkspaceView | undefined; flush: FlushReport }> {
+  ): Promise<{ view: WorkspaceView | undefined; flush: FlushReport; deleted: boolean }> {
     return await this.#told("DestroyWorkspace", async () => {
       if (wish.deleteDisk) {
-        await this.#delete(wish, caller);
-        return { view: undefined, flush: skipped("The disk was deleted.") };
+        const deleted = await this.#delete(wish, caller);
+        return { view: undefined, flush: skipped("The disk was deleted."), deleted };
       }
       try {
-        return { flush: await this.#suspend(wish, caller), view: this.view() };
+        const { flush } = await this.#suspend(wish, caller);
+        return { flush, view: this.view(), deleted: false };
       } catch (error) {
         if (!hasReason(error, "WORKSPACE_NOT_FOUND")) throw error;
-        return { view: undefined, flush: skipped("The workspace does not exist.") };
+        return { view: undefined, flush: skipped("The workspace does not exist."), deleted: false };
       }
     });
   }
@@ -153,7 +166,7 @@ export class Workspace {
     });
   }
 
-  #suspend(wish: SuspendWish, caller: AbortSignal): Promise<FlushReport> {
+  #suspend(wish: SuspendWish, caller: AbortSignal): Promise<Suspended> {
     const { flush, stopTimeoutMs } = wish;
     return this.#suspends.join({
       budgetMs: stopTimeoutMs,
@@ -168,16 +181,24 @@ export class Workspace {
     });
   }
 
-  async #delete({ stopTimeoutMs }: DestroyWish, caller: AbortSignal): Promise<void> {
-    await this.#deletes.join({
-      budgetMs: stopTimeoutMs,
-      flushes: false,
-      caller,
-      begin: (within) =>
-        this.#transitions.stop(workspaceDeleting(this.#ws), () => this.#stop(() => deleteWithDisk(this.#ws, within))),
-      flushMissed: () => this.#flushMissed(),
-      late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
-    });
+  async #delete({ stopTimeoutMs, expectedSandboxUid }: DestroyWish, caller: AbortSignal): Promise<boolean> {
+    const flight = this.#deletes.get(expectedSandboxUid) ?? new StopFlight<boolean>(this.#ws.deps);
+    this.#deletes.set(expectedSandboxUid, flight);
+    try {
+      return await flight.join({
+        budgetMs: stopTimeoutMs,
+        flushes: false,
+        caller,
+        begin: (within) =>
+          this.#transitions.stop(workspaceDeleting(this.#ws), () =>
+            this.#stop(() => deleteWithDisk(this.#ws, expectedSandboxUid, within)),
+          ),
+        flushMissed: () => this.#flushMissed(),
+        late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
+      });
+    } finally {
+      for (const [uid, { isUnderWay }] of this.#deletes) if (!isUnderWay) this.#deletes.delete(uid);
+    }
   }
 
   /** A stop on a handle that knew nothing yet and could not even look leaves no handle. */

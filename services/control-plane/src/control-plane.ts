@@ -102,7 +102,7 @@ function serve(
   return new Map<DescService, ServedMethod[]>([
     [WorkspaceService, behind(mountService(WorkspaceService, workspaceService(registry)))],
     [ExecutionService, behind(mountService(ExecutionService, executionService(registry)))],
-    [InventoryService, behind(mountService(InventoryService, inventoryService(inventory)))],
+    [InventoryService, behind(mountService(InventoryService, inventoryService(inventory, registry)))],
   ]);
 }
 

@@ -1,10 +1,17 @@
 import { Deadline } from "@holdfast/async";
-import { clusterRequestTimeoutMs } from "@holdfast/contract";
+import { clusterRequestTimeoutMs, type WorkspaceId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
-import { type ListWorkspacesWish, listWorkspaces, type WorkspaceDeps } from "@holdfast/workspace";
+import {
+  type ListWish,
+  type ListWorkspacesWish,
+  listTemplates,
+  listWorkspaces,
+  readSummary,
+  type WorkspaceDeps,
+} from "@holdfast/workspace";
 
-/** How long a page may take: a request that fails once may be tried again. */
-const listTimeoutMs = 2 * clusterRequestTimeoutMs;
+/** How long a page or an object may take: a request that fails once may be tried again. */
+const readTimeoutMs = 2 * clusterRequestTimeoutMs;
 
 /** Workspaces as objects on the cluster. Wakes nothing and opens nothing. */
 export class WorkspaceInventory {
@@ -14,15 +21,31 @@ export class WorkspaceInventory {
     this.#deps = deps;
   }
 
-  async list(wish: ListWorkspacesWish, caller: AbortSignal): ReturnType<typeof listWorkspaces> {
-    using within = new Deadline(this.#deps.clock, listTimeoutMs, caller);
+  list(wish: ListWorkspacesWish, caller: AbortSignal): ReturnType<typeof listWorkspaces> {
+    return this.#read("The workspaces were not listed", caller, (within) => listWorkspaces(this.#deps, wish, within));
+  }
+
+  listTemplates(wish: ListWish, caller: AbortSignal): ReturnType<typeof listTemplates> {
+    return this.#read("The templates were not listed", caller, (within) => listTemplates(this.#deps, wish, within));
+  }
+
+  summary(id: WorkspaceId, caller: AbortSignal): ReturnType<typeof readSummary> {
+    return this.#read(`Workspace ${id} was not read`, caller, (within) => readSummary(this.#deps, id, within));
+  }
+
+  async #read<Result>(
+    failure: string,
+    caller: AbortSignal,
+    read: (within: Deadline) => Promise<Result>,
+  ): Promise<Result> {
+    using within = new Deadline(this.#deps.clock, readTimeoutMs, caller);
     try {
-      return await listWorkspaces(this.#deps, wish, within);
+      return await read(within);
     } catch (error) {
       if (!within.expired || error instanceof HoldfastError) throw error;
       throw new HoldfastError("CLUSTER_UNAVAILABLE", {
-        message: `The workspaces were not listed: the cluster did not answer within ${listTimeoutMs} ms. Try again.`,
-        metadata: { budget_ms: String(listTimeoutMs) },
+        message: `${failure}: the cluster did not answer within ${readTimeoutMs} ms. Try again.`,
+        metadata: { budget_ms: String(readTimeoutMs) },
         cause: error,
       });
     }

@@ -1,5 +1,5 @@
 import { Deadline, orAborted, SingleFlight } from "@holdfast/async";
-import { guestHealthTimeoutMs, handlesMax, type WorkspaceId } from "@holdfast/contract";
+import { flushTimeoutDefaultMs, guestHealthTimeoutMs, handlesMax, type WorkspaceId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
   type DestroyWish,
@@ -20,6 +20,8 @@ import {
 interface Entry {
   readonly workspace: Workspace;
   calls: number;
+  /** Somebody opened it, or uses it as one who had. Without it, it serves calls by object and goes with the last of them. */
+  isOpen: boolean;
 }
 
 /** How often a call is made again whose handle ended before its turn. Each time another call of ours ended it. */
@@ -64,6 +66,23 @@ export class WorkspaceRegistry {
 
   destroy(id: WorkspaceId, wish: DestroyWish, caller: AbortSignal): ReturnType<Workspace["destroy"]> {
     return this.#use(id, (workspace) => workspace.destroy(wish, caller));
+  }
+
+  /** Suspends by object: in the turn of the handle that is open here, else without leaving one. No guest is asked. */
+  suspendObject(id: WorkspaceId, stopTimeoutMs: number, caller: AbortSignal): ReturnType<Workspace["suspend"]> {
+    const wish = { flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs }, stopTimeoutMs };
+    return this.#use(id, (workspace) => workspace.suspend(wish, caller), "by object");
+  }
+
+  /** Deletes by object, disk and all; true when a DELETE was sent. In the turn of the handle that is open here, else without leaving one. */
+  async deleteObject(
+    id: WorkspaceId,
+    { expectedSandboxUid, stopTimeoutMs }: Pick<DestroyWish, "expectedSandboxUid" | "stopTimeoutMs">,
+    caller: AbortSignal,
+  ): Promise<boolean> {
+    const flush = { enabled: false, timeoutMs: flushTimeoutDefaultMs };
+    const wish: DestroyWish = { deleteDisk: true, expectedSandboxUid, flush, stopTimeoutMs };
+    return (await this.#use(id, (workspace) => workspace.destroy(wish, caller), "by object")).deleted;
   }
 
   /** The workspace as it stands: its handle's view, or read through where none is open here. */
@@ -168,10 +187,15 @@ export class WorkspaceRegistry {
     return await workspace.health(within);
   }
 
-  async #use<Result>(id: WorkspaceId, run: (workspace: Workspace) => Promise<Result>): Promise<Result> {
+  async #use<Result>(
+    id: WorkspaceId,
+    run: (workspace: Workspace) => Promise<Result>,
+    how: "as open" | "by object" = "as open",
+  ): Promise<Result> {
     for (let handles = 1; ; handles += 1) {
       const entry = this.#live(id) ?? this.#add(id);
       entry.calls += 1;
+      entry.isOpen ||= how === "as open";
       try {
         return await run(entry.workspace);
       } catch (error) {
@@ -194,7 +218,7 @@ export class WorkspaceRegistry {
 
   #add(id: WorkspaceId): Entry {
     if (this.#entries.size >= this.#limit) this.#dropOldest();
-    const entry: Entry = { workspace: new Workspace(id, this.#deps), calls: 0 };
+    const entry: Entry = { workspace: new Workspace(id, this.#deps), calls: 0, isOpen: false };
     this.#entries.set(id, entry);
     return entry;
   }
@@ -204,7 +228,8 @@ export class WorkspaceRegistry {
     entry.calls -= 1;
     const { workspace, calls } = entry;
     const nothingCame = workspace.state.t === "opening" && calls === 0 && !workspace.hasUnresolvedWrite;
-    if (workspace.state.t !== "gone" && !nothingCame) return;
+    const servedObject = !entry.isOpen && calls === 0 && !workspace.isInTransition && !workspace.hasUnresolvedWrite;
+    if (workspace.state.t !== "gone" && !nothingCame && !servedObject) return;
     if (this.#entries.get(workspace.id) === entry) this.#entries.delete(workspace.id);
   }
 

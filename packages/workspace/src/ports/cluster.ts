@@ -146,6 +146,7 @@ export interface Cluster {
   /** Wakes at any change of this Sandbox or its pods. It only wakes: read again. */
   changes(sandboxName: string): Subscription;
   listSandboxes(page: ListWish, within: Deadline): Promise<ListPage>;
+  listTemplates(page: ListWish, within: Deadline): Promise<TemplatePage>;
 }
 
 export interface ListWish {
@@ -157,4 +158,17 @@ export interface ListWish {
 export interface ListPage {
   readonly sandboxes: readonly SandboxReading[];
   readonly continueToken: string | undefined;
+}
+
+export interface TemplatePage {
+  readonly templates: readonly ListedTemplate[];
+  readonly continueToken: string | undefined;
+}
+
+/** A SandboxTemplate in a list. One that cannot be read, or named by a workspace, has a disk that is not usable, with the reason. */
+export interface ListedTemplate {
+  readonly name: string;
+  /** Of its first container. */
+  readonly image: string | undefined;
+  readonly disk: DiskVerdict;
 }

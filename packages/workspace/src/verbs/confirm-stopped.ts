@@ -10,9 +10,9 @@ import { isStopped } from "./read-standing.ts";
 
 /**
  * L25: waits until no pod of this owner lives and the controller has seen the suspend, then reads the object once more. Only pods are
- * believed; a deletionTimestamp is not an end, and no condition's value counts. Commits what it finds.
+ * believed; a deletionTimestamp is not an end, and no condition's value counts. Commits what it finds, and returns that last read.
  */
-export async function confirmStopped(ws: Handle, patchedGeneration: number, within: Deadline): Promise<void> {
+export async function confirmStopped(ws: Handle, patchedGeneration: number, within: Deadline): Promise<SandboxReading> {
   using changes = ws.deps.cluster.changes(ws.name);
   let pods: readonly PodReading[] = [];
   for (;;) {
@@ -26,7 +26,7 @@ export async function confirmStopped(ws: Handle, patchedGeneration: number, with
         if (last.generation === sandbox.generation) {
           ws.confirm(last);
           ws.commit({ t: "podGone" });
-          return;
+          return last;
         }
         continue; // Woken and suspended again by somebody since: another pod may stand.
       }

@@ -1,32 +1,50 @@
 import { type Deadline, DeadlineExceeded } from "@holdfast/async";
+import type { SandboxUid } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
-import { readOwn } from "../fence/gate.ts";
+import { findOwn, readOwn } from "../fence/gate.ts";
 import { assertNotFenced } from "../fence/holder-epoch.ts";
 import type { Remains, SandboxReading } from "../ports/cluster.ts";
-import { handleOver } from "../refusals.ts";
+import { handleOver, workspaceReplaced } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange } from "../waiting.ts";
 import { deleteObject } from "../writes/delete-object.ts";
 
 /**
  * Deletes the workspace *and its disk*, because the caller asked for it by name (L4). Resolves only after the object, its pods and
- * its claims have been seen gone (L34). One that is gone already is a success.
+ * its claims have been seen gone (L34). One that is gone already is a success. Returns true when a DELETE of this call's was sent:
+ * false where nothing stood, or somebody else had deleted it before.
  */
-export async function deleteWithDisk(ws: Handle, within: Deadline): Promise<void> {
+export async function deleteWithDisk(ws: Handle, expected: SandboxUid | undefined, within: Deadline): Promise<boolean> {
   if (ws.state.t === "gone") {
-    if (ws.state.why === "deleted" || ws.state.why === "absent") return;
+    if (ws.state.why === "deleted" || ws.state.why === "absent") return false;
     throw handleOver(ws, ws.state.why);
   }
-  const sandbox = await readOwn(ws, within);
+  const sandbox = await readExpected(ws, expected, within);
   if (!sandbox) {
     ws.commit({ t: "vanished", why: "absent" });
-    return;
+    return false;
   }
   assertNotFenced(sandbox);
   ws.commit({ t: "deleteBegan" }); // Drops the guest: from here on no data-plane call is admitted.
   if (!sandbox.deleting) await send(ws, sandbox, within);
   await confirmDeleted(ws, sandbox, within);
   ws.commit({ t: "deleted" });
+  return !sandbox.deleting;
+}
+
+/** What is to be deleted. Another object than the caller expects is left alone; one that only this handle did not expect ends it. */
+async function readExpected(
+  ws: Handle,
+  expected: SandboxUid | undefined,
+  within: Deadline,
+): Promise<SandboxReading | undefined> {
+  if (expected === undefined) return await readOwn(ws, within);
+  const found = await findOwn(ws, within);
+  if (found.t === "absent") return undefined;
+  if (found.sandbox.uid !== expected) throw workspaceReplaced(ws, expected, found.sandbox);
+  if (found.t === "ours") return found.sandbox;
+  ws.commit({ t: "vanished", why: "replaced" });
+  throw handleOver(ws, "replaced"); // A new handle may delete it.
 }
 
 async function send(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {

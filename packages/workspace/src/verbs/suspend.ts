@@ -2,6 +2,7 @@ import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import { HoldfastError } from "@holdfast/errors";
 import { claimsToRecord } from "../binding/claims.ts";
 import { gate } from "../fence/gate.ts";
+import type { SandboxReading } from "../ports/cluster.ts";
 import { handleOver } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry } from "../waiting.ts";
@@ -10,15 +11,23 @@ import { writeMode } from "../writes/write-mode.ts";
 import { confirmStopped } from "./confirm-stopped.ts";
 import { flushBefore, skipped } from "./flush.ts";
 
+/** How a suspend ended: what became of the flush, and the object as the last look showed it. */
+export interface Suspended {
+  readonly flush: FlushReport;
+  readonly sandbox: SandboxReading;
+}
+
 /** Stops the pod and keeps the disk. Resolves only after the pod has been seen gone. Deletes nothing. */
-export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Promise<FlushReport> {
+export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Promise<Suspended> {
   const writtenBy = ws.deps.randomId();
   let sent = false;
   try {
     for (let round = 0; ; round += 1) {
       if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
       const sandbox = await gate(ws, within); // First, uncached: what is not ours to stop must lose nothing.
-      if (ws.state.t === "suspended" && ws.stillConfirmed(sandbox)) return skipped("It was suspended already.");
+      if (ws.state.t === "suspended" && ws.stillConfirmed(sandbox)) {
+        return { flush: skipped("It was suspended already."), sandbox };
+      }
       const flush = await flushBefore(ws, wish, sandbox, within);
       const pods = await ws.deps.cluster.readPods(sandbox, within);
       const volumeClaimUids = await claimsToRecord(ws, sandbox, within);
@@ -42,8 +51,7 @@ export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Pr
       sent = true;
       ws.commit({ t: "suspendAccepted" });
       for (const pod of pods) ws.left.add(pod.uid);
-      await confirmStopped(ws, outcome.sandbox.generation, within);
-      return flush;
+      return { flush, sandbox: await confirmStopped(ws, outcome.sandbox.generation, within) };
     }
   } catch (error) {
     if (within.expired && error instanceof DeadlineExceeded) throw unconfirmed(ws, within, sent, error);

@@ -1,61 +1,63 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import {
-  type InventoryService,
-  type ListWorkspacesRequest,
-  OperatingMode,
-  type WorkspaceSummarySchema,
-} from "@holdfast/api/holdfast/v1/inventory_pb";
+import type { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { pageSizeDefault } from "@holdfast/contract";
-import type { ListWorkspacesWish, WorkspaceSummary } from "@holdfast/workspace";
+import { HoldfastError } from "@holdfast/errors";
 import type { WorkspaceInventory } from "../inventory.ts";
+import type { WorkspaceRegistry } from "../registry.ts";
 import { continueTokenOf, pageTokenOf } from "./page-token.ts";
-import { timestampMs, timestampOf } from "./protobuf-time.ts";
+import { parseDelete, parseListFilter, parseStopTimeout, refuseGuestWishes } from "./parse-inventory.ts";
+import { parseWorkspaceId } from "./parse-workspace.ts";
+import { presentSummary, presentTemplate } from "./present-inventory.ts";
 import type { ServiceImplementation } from "./service-implementation.ts";
 
+/** Page tokens of templates are bound to this, as those of workspaces to their filter. */
+const allTemplates = { kind: "templates" };
+
 /** `holdfast.v1.InventoryService`: parse, call, present. */
-export function inventoryService(inventory: WorkspaceInventory): ServiceImplementation<typeof InventoryService> {
+export function inventoryService(
+  inventory: WorkspaceInventory,
+  registry: WorkspaceRegistry,
+): ServiceImplementation<typeof InventoryService> {
   return {
     async listWorkspaces(request, { signal }) {
-      const filter = parseFilter(request);
-      const page = await inventory.list(
-        {
-          ...filter,
-          limit: request.pageSize || pageSizeDefault,
-          continueToken: continueTokenOf(request.pageToken, filter),
-        },
-        signal,
-      );
+      const filter = parseListFilter(request);
+      const limit = request.pageSize || pageSizeDefault;
+      const continueToken = continueTokenOf(request.pageToken, filter);
+      const page = await inventory.list({ ...filter, limit, continueToken }, signal);
       return {
         workspaces: page.workspaces.map(presentSummary),
         nextPageToken: pageTokenOf(page.nextContinue, filter),
       };
     },
-  };
-}
 
-const modes = {
-  [OperatingMode.UNSPECIFIED]: undefined,
-  [OperatingMode.RUNNING]: "Running",
-  [OperatingMode.SUSPENDED]: "Suspended",
-} as const;
+    async getWorkspaceSummary(request, { signal }) {
+      const summary = await inventory.summary(parseWorkspaceId(request.workspaceId), signal);
+      return { workspace: presentSummary(summary) };
+    },
 
-function parseFilter(request: ListWorkspacesRequest): Omit<ListWorkspacesWish, "limit" | "continueToken"> {
-  return {
-    mode: modes[request.mode],
-    template: request.template || undefined,
-    idPrefix: request.workspaceIdPrefix || undefined,
-    modeChangedBefore: request.modeChangedBefore && timestampMs(request.modeChangedBefore),
-  };
-}
+    async *watchWorkspaces() {
+      throw new HoldfastError("FIELD_NOT_SERVED", { message: "WatchWorkspaces is not served yet." });
+    },
 
-function presentSummary(summary: WorkspaceSummary): MessageInitShape<typeof WorkspaceSummarySchema> {
-  return {
-    workspaceId: summary.id,
-    mode: summary.mode === "Running" ? OperatingMode.RUNNING : OperatingMode.SUSPENDED,
-    template: summary.template,
-    createdAt: timestampOf(summary.createdAt.getTime()),
-    ...(summary.modeChangedAt && { modeChangedAt: timestampOf(summary.modeChangedAt.getTime()) }),
-    ...(summary.holderEpoch !== undefined && { holderEpoch: BigInt(summary.holderEpoch) }),
-    sandboxUid: summary.sandboxUid,
+    async suspendWorkspace(request, { signal }) {
+      refuseGuestWishes(request);
+      const id = parseWorkspaceId(request.workspaceId);
+      const { summary } = await registry.suspendObject(id, parseStopTimeout(request), signal);
+      return { ...(summary && { workspace: presentSummary(summary) }) };
+    },
+
+    async deleteWorkspace(request, { signal }) {
+      const id = parseWorkspaceId(request.workspaceId);
+      return { deleted: await registry.deleteObject(id, parseDelete(request), signal) };
+    },
+
+    async listTemplates(request, { signal }) {
+      const limit = request.pageSize || pageSizeDefault;
+      const continueToken = continueTokenOf(request.pageToken, allTemplates);
+      const page = await inventory.listTemplates({ limit, continueToken }, signal);
+      return {
+        templates: page.templates.map(presentTemplate),
+        nextPageToken: pageTokenOf(page.nextContinue, allTemplates),
+      };
+    },
   };
 }

@@ -35,7 +35,7 @@ beforeEach(async () => {
   server = await listenWith({
     workspaces: workspaceService(registry),
     executions: executionService(registry),
-    inventory: inventoryService(new WorkspaceInventory(on.deps)),
+    inventory: inventoryService(new WorkspaceInventory(on.deps), registry),
   });
 });
 afterEach(() => server[Symbol.asyncDispose]());

@@ -8,6 +8,10 @@ import {
   WriteFileStartSchema,
 } from "@holdfast/api/holdfast/v1/file_pb";
 import {
+  DeleteWorkspaceRequestSchema,
+  InventoryServiceSuspendWorkspaceRequestSchema,
+} from "@holdfast/api/holdfast/v1/inventory_pb";
+import {
   DestroyWorkspaceRequestSchema,
   OpenWorkspaceRequestSchema,
   ResumeWorkspaceRequestSchema,
@@ -27,6 +31,8 @@ export const fieldsNotServed = new Map<DescMessage, readonly string[]>([
   [DestroyWorkspaceRequestSchema, ["epoch", "ignore_fence", "quiesce"]],
   [ExecuteRequestSchema, ["epoch", "expected_boot_id"]],
   [RunCommandRequestSchema, ["epoch", "expected_boot_id"]],
+  [InventoryServiceSuspendWorkspaceRequestSchema, ["epoch", "ignore_fence"]],
+  [DeleteWorkspaceRequestSchema, ["epoch", "ignore_fence"]],
   [WriteFileStartSchema, ["epoch"]],
   [MakeDirectoryRequestSchema, ["epoch"]],
   [RemoveFileRequestSchema, ["epoch"]],
