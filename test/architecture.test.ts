@@ -27,6 +27,7 @@ const allowed: Record<string, readonly string[]> = {
     "workspace",
   ],
   "services/guest-agent": ["api", "async", "contract", "guest-link"],
+  "services/cli": ["api", "contract"],
 };
 
 /** Import → the only rooms that may use it, and why. */
@@ -38,8 +39,8 @@ const confined: readonly { readonly pattern: RegExp; readonly rooms: readonly st
   },
   {
     pattern: /^@grpc\/|^grpc-health-check$|^@connectrpc\//,
-    rooms: ["services/control-plane"],
-    why: "handlers are protocol-neutral; only listeners know a protocol",
+    rooms: ["services/control-plane", "services/cli"],
+    why: "handlers are protocol-neutral; only listeners and clients know a protocol",
   },
   {
     pattern: /^node:sqlite$/,

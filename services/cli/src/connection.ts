@@ -1,0 +1,28 @@
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
+import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
+import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
+import { UsageError } from "./failure.ts";
+
+/** Clients of one service. Dialled at the first call. */
+export interface Connection {
+  readonly workspaces: Client<typeof WorkspaceService>;
+  readonly executions: Client<typeof ExecutionService>;
+  readonly files: Client<typeof FileService>;
+  readonly inventory: Client<typeof InventoryService>;
+}
+
+/** Connects to `host:port`, or to an http or https address. */
+export function connectionTo(server: string): Connection {
+  const baseUrl = /^https?:\/\//.test(server) ? server : `http://${server}`;
+  if (!URL.canParse(baseUrl)) throw new UsageError(`--server must be host:port or an address; it is "${server}"`);
+  const transport = createGrpcTransport({ baseUrl });
+  return {
+    workspaces: createClient(WorkspaceService, transport),
+    executions: createClient(ExecutionService, transport),
+    files: createClient(FileService, transport),
+    inventory: createClient(InventoryService, transport),
+  };
+}
