@@ -1,19 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type * as grpc from "@grpc/grpc-js";
-import type { CallContext } from "../../rpc/call-context.ts";
+import { type CallContext, ClientEndedCall } from "../../rpc/call-context.ts";
 
 /** A grpc-js call, as far as its context is concerned. */
 type Call = Pick<grpc.ServerUnaryCall<unknown, unknown>, "metadata" | "cancelled" | "getPeer" | "getDeadline"> & {
   once(event: "cancelled", listener: () => void): unknown;
 };
-
-/** Why a call's signal aborts. */
-export class ClientEndedCall extends Error {
-  constructor() {
-    super("the client cancelled, went away, or its deadline passed");
-    this.name = "AbortError";
-  }
-}
 
 /** The context of a grpc-js call, and the way to stop listening to it once it is answered. */
 export function contextOf(call: Call): { readonly context: CallContext; readonly answered: () => void } {

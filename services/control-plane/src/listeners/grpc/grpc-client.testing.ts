@@ -56,6 +56,27 @@ export class TestClient implements Disposable {
     );
   }
 
+  /** A client stream: write to `call`; the answer is the promise. */
+  upload<Method extends DescMethod>(
+    method: Method,
+    options: grpc.CallOptions = {},
+  ): Promise<MessageShape<Method["output"]>> & {
+    call: grpc.ClientWritableStream<MessageInitShape<Method["input"]> | Buffer>;
+  } {
+    let call: grpc.ClientWritableStream<MessageInitShape<Method["input"]> | Buffer> | undefined;
+    const promise = new Promise<MessageShape<Method["output"]>>((resolve, reject) => {
+      call = this.grpc.makeClientStreamRequest(
+        pathOf(method),
+        (request: MessageInitShape<Method["input"]> | Buffer) => bytesOf(method, request),
+        (bytes) => fromBinary<Method["output"]>(method.output, bytes),
+        options,
+        (error, response) => (error || !response ? reject(error) : resolve(response)),
+      );
+    });
+    if (!call) throw new Error("no call was made");
+    return Object.assign(promise, { call });
+  }
+
   [Symbol.dispose](): void {
     this.grpc.close();
   }

@@ -6,11 +6,13 @@ import { addressText, type ListenAddress } from "../../config/service-config.ts"
 import type { ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
 import { StartFailure } from "../../start-failure.ts";
 import { whyNot } from "../free-port.ts";
+import type { Listener } from "../listener.ts";
 import { grpcServiceOf } from "./grpc-service.ts";
 import { Health } from "./health.ts";
 import { reasonForNativeStatus } from "./reason-for-native-status.ts";
 import { raiseReceiveWindows } from "./receive-windows.ts";
 import { addReflection } from "./reflection.ts";
+import { wholeUploads } from "./whole-uploads.ts";
 
 export interface GrpcListenerInit {
   readonly listen: ListenAddress;
@@ -19,7 +21,7 @@ export interface GrpcListenerInit {
 }
 
 /** The gRPC listener: our services, health and reflection on one port, without TLS. */
-export class GrpcListener {
+export class GrpcListener implements Listener {
   readonly #server: grpc.Server;
   readonly #health: Health;
   readonly address: ListenAddress;
@@ -40,7 +42,7 @@ export class GrpcListener {
       "grpc.keepalive_time_ms": clientPingEveryMs,
       "grpc.keepalive_timeout_ms": clientPingTimeoutMs,
       "grpc.enable_channelz": 0,
-      interceptors: [reasonForNativeStatus],
+      interceptors: [guard],
     });
     if (!raiseReceiveWindows(server))
       logger.warn("this grpc-js does not let receive windows be raised: uploads are slow over long distances");
@@ -81,6 +83,12 @@ export class GrpcListener {
     });
   }
 }
+
+/** One interceptor: what both guards need to see is grpc-js's own call, which only the innermost one is given. */
+const guard: grpc.ServerInterceptor = (method, call) => {
+  reasonForNativeStatus(method.path, call);
+  return wholeUploads(method, call);
+};
 
 async function bind(server: grpc.Server, listen: ListenAddress): Promise<number> {
   const address = addressText(listen);

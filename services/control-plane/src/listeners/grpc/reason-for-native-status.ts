@@ -4,11 +4,10 @@ import { HoldfastError } from "@holdfast/errors";
 import { grpcStatusOf } from "./grpc-status.ts";
 
 /** Gives the refusals that grpc-js makes before any handler runs their reason: a request that is too large. */
-export const reasonForNativeStatus: grpc.ServerInterceptor = (method, call) => {
+export function reasonForNativeStatus(path: string, call: grpc.ServerInterceptingCallInterface): void {
   const send = call.sendStatus.bind(call);
-  call.sendStatus = (status) => send(isTooLarge(status) ? tooLarge(method.path) : status);
-  return new grpc.ServerInterceptingCall(call);
-};
+  call.sendStatus = (status) => send(isTooLarge(status) ? tooLarge(path) : status);
+}
 
 type SentStatus = Parameters<grpc.ServerInterceptingCallInterface["sendStatus"]>[0];
 

@@ -1,7 +1,8 @@
-import type { EventEmitter } from "node:events";
 import type { Http2Server, ServerHttp2Session } from "node:http2";
+import type { Duplex } from "node:stream";
 import type * as grpc from "@grpc/grpc-js";
 import { receiveConnectionWindowBytes, receiveWindowBytes } from "@holdfast/contract";
+import { shortenTimeout } from "../long-timeout.ts";
 
 /**
  * Raises what the server lets a client send before it has been read: 64 KiB per round trip without it. grpc-js has no option for
@@ -18,9 +19,10 @@ export function raiseReceiveWindows(server: grpc.Server): boolean {
     http2Server.on("session", (session: ServerHttp2Session) => {
       if (!session.destroyed) session.setLocalWindowSize(receiveConnectionWindowBytes);
     });
-    http2Server.prependListener("stream", (_stream: EventEmitter, headers: Record<string, unknown>) =>
-      shortenTimeout(headers),
-    );
+    http2Server.prependListener("stream", (stream: Duplex, headers: Record<string, unknown>) => {
+      shortenTimeout(headers);
+      endAtReset(stream);
+    });
     setUp(http2Server, ...rest);
   };
   return true;
@@ -31,12 +33,10 @@ interface GrpcServerInside {
   _setupHandlers?: (http2Server: Http2Server, ...rest: unknown[]) => void;
 }
 
-const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 0.001, n: 0.000_001 };
-const longestTimerMs = 2 ** 31 - 1;
-
-/** grpc-js reads a deadline beyond 2^31 ms (24.8 days) as a negative one, and ends the call at once: it is shortened to that. */
-function shortenTimeout(headers: Record<string, unknown>): void {
-  const match = /^(\d{1,8})([HMSmun])$/.exec(String(headers["grpc-timeout"] ?? ""));
-  const ms = Number(match?.[1]) * (unitMs[match?.[2] ?? ""] ?? 0);
-  if (ms > longestTimerMs) headers["grpc-timeout"] = `${Math.floor(longestTimerMs / 1000)}S`;
+/**
+ * Node closes a stream that its client reset only once it has been read to its end: grpc-js would hear of a cancel when the handler
+ * reads on, which one that is held back never does. A destroyed stream closes at once. (uploads.test.ts)
+ */
+function endAtReset(stream: Duplex): void {
+  stream.once("aborted", () => stream.destroy());
 }

@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
+import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { HoldfastError } from "@holdfast/errors";
@@ -15,6 +16,7 @@ import { GrpcListener } from "./grpc-listener.ts";
 export interface TestHandlers {
   readonly workspaces?: Partial<ServiceImplementation<typeof WorkspaceService>>;
   readonly executions?: Partial<ServiceImplementation<typeof ExecutionService>>;
+  readonly files?: Partial<ServiceImplementation<typeof FileService>>;
   readonly inventory?: Partial<ServiceImplementation<typeof InventoryService>>;
 }
 
@@ -34,6 +36,7 @@ export async function listenWith(handlers: TestHandlers, callsMax?: number) {
     services: new Map<DescService, ServedMethod[]>([
       [WorkspaceService, mounted(WorkspaceService, handlers.workspaces)],
       [ExecutionService, mounted(ExecutionService, handlers.executions)],
+      [FileService, mounted(FileService, handlers.files)],
       [InventoryService, mounted(InventoryService, handlers.inventory)],
     ]),
     logger,

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { HoldfastError } from "@holdfast/errors";
-import type { CallContext, HandlerContext } from "../call-context.ts";
+import type { CallContext } from "../call-context.ts";
 import type { MountedMethod } from "../service-implementation.ts";
 import type { Admission } from "./admission.ts";
 import type { CallLog } from "./call-log.ts";
