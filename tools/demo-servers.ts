@@ -27,7 +27,10 @@ export async function startServers(wish: {
       started.push(cluster);
       clusterFlags = (cluster.announced[1] ?? "").trim().split(/\s+/);
     }
-    const service = await startServiceProcess(["serve", "--listen", "127.0.0.1:0", ...clusterFlags], serviceReady);
+    const service = await startServiceProcess(
+      ["serve", "--listen", "127.0.0.1:0", "--web-listen", "off", ...clusterFlags],
+      serviceReady,
+    );
     started.push(service);
     return { target: service.announced[1] ?? "", [Symbol.asyncDispose]: dispose };
   } catch (error) {

@@ -38,7 +38,7 @@ export async function startService(
   flags: readonly string[] = [],
 ): Promise<ServiceProcess & Clients & { target: string }> {
   const service = await startServiceProcess(
-    ["serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir, ...flags],
+    ["serve", "--listen", "127.0.0.1:0", "--web-listen", "127.0.0.1:0", "--data-dir", dataDir, ...flags],
     serviceReady,
   );
   const target = service.announced[1] ?? "";
@@ -53,7 +53,10 @@ export async function startCluster(dataDir: string): Promise<ServiceProcess & { 
 
 /** A service on a cluster elsewhere. */
 export async function startServiceOn(flags: readonly string[]): Promise<ServiceProcess & Clients & { target: string }> {
-  const service = await startServiceProcess(["serve", "--listen", "127.0.0.1:0", ...flags], serviceReady);
+  const service = await startServiceProcess(
+    ["serve", "--listen", "127.0.0.1:0", "--web-listen", "127.0.0.1:0", ...flags],
+    serviceReady,
+  );
   const target = service.announced[1] ?? "";
   return { ...service, ...clientsOf(target), target };
 }

@@ -25,7 +25,10 @@ function run(file: string, argv: readonly string[], env: Readonly<Record<string,
 }
 
 const serve = (flags: readonly string[], env: Readonly<Record<string, string>> = {}) =>
-  run(process.execPath, ["--disable-warning=ExperimentalWarning", main, "serve", ...flags], env);
+  run(process.execPath, ["--disable-warning=ExperimentalWarning", main, "serve", ...flags], {
+    HOLDFAST_WEB_LISTEN: "off",
+    ...env,
+  });
 
 /** One clear line, exit code 2, no stack. */
 function expectRefusal(ended: Ended, text: RegExp): void {

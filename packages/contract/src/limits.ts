@@ -16,6 +16,8 @@ export const pageSizeMax = 1000;
 export const handlesMax = 20_000;
 /** Where clients reach the service when the operator does not say. */
 export const listenDefault = "127.0.0.1:50051";
+/** Where browsers and curl reach it when the operator does not say. */
+export const webListenDefault = "127.0.0.1:8080";
 /** Calls that one process carries at once; one more is STREAM_CAPACITY. */
 export const callsMax = 20_000;
 /** Calls that one connection of a client carries at once; more wait in the client. */
@@ -40,3 +42,11 @@ export const fileBatchMax = 500;
 export const pathMaxBytes = 4096;
 /** How many entries one walk may look at. */
 export const walkVisitedMax = 1_000_000;
+/** Changes that a WatchWorkspaces stream may leave unread; one more and it hears everything anew. */
+export const watchQueueMax = 1_000;
+/** Changes that are kept, so that a watcher who comes back with a bookmark costs the cluster nothing. */
+export const changeLogMax = 4_096;
+/** Workspaces of a namespace that can be watched. */
+export const watchedWorkspacesMax = 100_000;
+/** Objects in one page of the list that a watch begins with. */
+export const watchListPageSize = 500;

@@ -2,6 +2,7 @@ import type { EmbeddedCluster } from "@holdfast/embedded-cluster";
 import { addressText, type ServiceConfig } from "./config/service-config.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { probeVerdictOn } from "./embedded.ts";
+import { curlLine } from "./listeners/web/web-listener.ts";
 
 /** What a service says on standard output once it serves; the last line says where it listens. */
 export function serviceAnnouncement(service: ControlPlane, config: ServiceConfig, version: string): string {
@@ -27,6 +28,12 @@ export function serviceAnnouncement(service: ControlPlane, config: ServiceConfig
         ]),
     ["try", open],
     ["", `    ${run}`.trimStart().padStart(run.length + indent)],
+    ...(service.webAddress === undefined
+      ? []
+      : [
+          ["web", `http://${addressText(service.webAddress)} (Connect, gRPC-Web, gRPC)`] as const,
+          ["", "".padEnd(indent) + curlLine(service.webAddress, template.replaceAll(" ", ""))] as const,
+        ]),
     ["", `holdfast listens on ${address}`],
   ]);
 }

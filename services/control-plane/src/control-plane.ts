@@ -15,6 +15,8 @@ import { probeVerdictOn, startEmbedded } from "./embedded.ts";
 import { WorkspaceInventory } from "./inventory.ts";
 import { assertPortFree } from "./listeners/free-port.ts";
 import { GrpcListener } from "./listeners/grpc/grpc-listener.ts";
+import type { Listener } from "./listeners/listener.ts";
+import { WebListener } from "./listeners/web/web-listener.ts";
 import { partLogger } from "./logging.ts";
 import { WorkspaceRegistry } from "./registry.ts";
 import { serviceRelaxations } from "./relaxations.ts";
@@ -30,6 +32,8 @@ import { StartFailure } from "./start-failure.ts";
 /** A service that serves. */
 export interface ControlPlane {
   readonly address: ListenAddress;
+  /** Of the web listener; undefined when there is none. */
+  readonly webAddress: ListenAddress | undefined;
   readonly namespace: string;
   /** Of the embedded cluster; undefined on another one. */
   readonly embedded: Pick<EmbeddedCluster, "kubeconfigPath"> | undefined;
@@ -54,7 +58,8 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
     }
   };
   try {
-    await assertPortFree(config.listen);
+    await assertPortFree(config.listen, "--listen");
+    if (config.web) await assertPortFree(config.web.listen, "--web-listen");
     const embedded = config.cluster === "embedded" ? await startEmbedded(config, logger) : undefined;
     if (embedded) stops.push(() => embedded.stop());
     const probe = config.probe ?? (embedded ? probeVerdictOn(embedded) : "refuse");
@@ -67,15 +72,19 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
 
     const admission = new Admission();
     const services = serve(registry, new WorkspaceInventory(deps), { admission, log: new CallLog(logger) });
-    const [listener, clusterTrouble] = await Promise.all([
-      GrpcListener.open({ listen: config.listen, services, logger }),
-      firstLook(cluster),
-    ]);
-    stops.push(() => drainCalls(listener, admission));
+    const look = firstLook(cluster);
+    const listeners: Listener[] = [];
+    stops.push(() => drainCalls(listeners, admission));
+    const listener = await GrpcListener.open({ listen: config.listen, services, logger });
+    listeners.push(listener);
+    const web = config.web && (await WebListener.open({ web: config.web, services, logger }));
+    if (web) listeners.push(web);
+    const clusterTrouble = await look;
 
     let stopping: Promise<void> | undefined;
     return {
       address: listener.address,
+      webAddress: web?.address,
       namespace: cluster.namespace,
       embedded,
       relaxations: [...serviceRelaxations(config, probe), ...(embedded?.relaxations ?? [])],

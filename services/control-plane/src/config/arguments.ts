@@ -6,6 +6,9 @@ import type { ListenAddress, LogLevel } from "./service-config.ts";
 /** What was said, by a flag or by its variable; what was not said is absent. */
 export interface Given {
   readonly listen?: ListenAddress;
+  readonly webListen?: ListenAddress | "off";
+  readonly webAllowHost?: readonly string[];
+  readonly webAllowOrigin?: readonly string[];
   readonly dataDir?: string;
   readonly cluster?: "embedded" | "kubernetes";
   readonly kubeconfig?: string;
@@ -70,7 +73,10 @@ function optionOf(setting: SettingSpec, given: Record<string, unknown>): Option 
   const option = new Option(flag, `${setting.help}${preset}`);
   // A switch reaches the parser without a text.
   return option.argParser((text: string | undefined) => {
-    given[option.attributeName()] = checkedValue(setting, text ?? "true", `--${setting.name}`);
+    const key = option.attributeName();
+    const value = checkedValue(setting, text ?? "true", `--${setting.name}`);
+    const before = setting.repeatable ? given[key] : undefined;
+    given[key] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value;
   });
 }
 

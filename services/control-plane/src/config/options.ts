@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
-import { listenDefault, workspaceIdPattern } from "@holdfast/contract";
+import { listenDefault, webListenDefault, workspaceIdPattern } from "@holdfast/contract";
 import { parseListenAddress } from "./listen-address.ts";
 import { logLevels } from "./service-config.ts";
+import { parseHostNames, parseOrigins } from "./web-names.ts";
 
 /** One setting: a flag, the variable that stands for it, and how its text is read. */
 export interface SettingSpec {
@@ -12,6 +13,8 @@ export interface SettingSpec {
   readonly help: string;
   /** Shown in `--help`. */
   readonly preset?: string;
+  /** It may be given more than once; what is read is a list, and the lists are joined. */
+  readonly repeatable?: true;
   /** Reads a text, or says what it should have been. */
   readonly read: (text: string) => Reading;
 }
@@ -47,6 +50,37 @@ export const settings = [
     read: (text: string): Reading => {
       const address = parseListenAddress(text);
       return address ? { value: address } : { wanted: "host:port, as 127.0.0.1:50051 or [::1]:50051" };
+    },
+  },
+  {
+    name: "web-listen",
+    value: "host:port",
+    help: "where Connect, gRPC-Web and gRPC are served for browsers and curl; off: nowhere",
+    preset: webListenDefault,
+    read: (text: string): Reading => {
+      const address = text === "off" ? text : parseListenAddress(text);
+      return address ? { value: address } : { wanted: "host:port, as 127.0.0.1:8080, or off" };
+    },
+  },
+  {
+    name: "web-allow-host",
+    value: "name",
+    help: "a name that the web listener answers to, besides localhost and its own address; repeatable, or a,b",
+    repeatable: true,
+    read: (text: string): Reading => {
+      const names = parseHostNames(text);
+      return names ? { value: names } : { wanted: "host names, as holdfast.example, without ports" };
+    },
+  },
+  {
+    name: "web-allow-origin",
+    value: "origin",
+    help: "an origin whose pages may call the web listener; repeatable, or a,b",
+    preset: "none",
+    repeatable: true,
+    read: (text: string): Reading => {
+      const origins = parseOrigins(text);
+      return origins ? { value: origins } : { wanted: "exact origins, as https://console.example:8443" };
     },
   },
   {

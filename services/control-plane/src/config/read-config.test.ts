@@ -24,6 +24,7 @@ describe("configuration", () => {
     expect(configOf([])).toEqual({
       mode: "serve",
       listen: { host: "127.0.0.1", port: 50051 },
+      web: { listen: { host: "127.0.0.1", port: 8080 }, allowHosts: [], allowOrigins: [] },
       dataDir: resolve(".holdfast"),
       cluster: "embedded",
       kubeconfig: undefined,
@@ -75,6 +76,12 @@ describe("configuration", () => {
     [["--listen", "localhost"], "--listen must be host:port"],
     [["--listen", "localhost:65536"], "--listen must be host:port"],
     [["--listen", "[not]:1"], "--listen must be host:port"],
+    [["--web-listen", "localhost"], "--web-listen must be host:port"],
+    [["--web-allow-host", "a.example:80"], "--web-allow-host must be host names"],
+    [["--web-allow-host", "a.example,"], "--web-allow-host must be host names"],
+    [["--web-allow-origin", "*"], "--web-allow-origin must be exact origins"],
+    [["--web-allow-origin", "https://*.example"], "--web-allow-origin must be exact origins"],
+    [["--web-allow-origin", "https://a.example/"], "--web-allow-origin must be exact origins"],
     [["--namespace", "A_b"], "--namespace must be a Kubernetes name"],
     [["--nosuch"], "unknown option '--nosuch'"],
     [["--listen"], "option '--listen <host:port>' argument missing"],
@@ -93,6 +100,21 @@ describe("configuration", () => {
       expect(configOf(["--listen", address], { HOLDFAST_INSECURE: "true" }).listen.port).toBe(1);
       expect(failureOf(["--listen", address], { HOLDFAST_INSECURE: "false" })).toContain("--insecure");
     }
+  });
+
+  it("has no web listener when it is off, and the same rule for one that others can reach", () => {
+    expect(configOf(["--web-listen", "off"]).web).toBeUndefined();
+    expect(configOf([], { HOLDFAST_WEB_LISTEN: "off" }).web).toBeUndefined();
+    expect(failureOf(["--web-listen", "0.0.0.0:1"])).toMatch(/^--web-listen 0\.0\.0\.0:1 .*--insecure/);
+    expect(configOf(["--web-listen", "0.0.0.0:1", "--insecure"]).web?.listen.host).toBe("0.0.0.0");
+  });
+
+  it("joins what is said more than once, and comma lists", () => {
+    const flags = ["--web-allow-host", "A.example,[::2]", "--web-allow-host", "b.example"];
+    expect(configOf(flags).web?.allowHosts).toEqual(["a.example", "[::2]", "b.example"]);
+    const env = { HOLDFAST_WEB_ALLOW_ORIGIN: "https://a.example, http://localhost:3000" };
+    expect(configOf([], env).web?.allowOrigins).toEqual(["https://a.example", "http://localhost:3000"]);
+    expect(configOf(["--web-allow-origin", "https://b.example"], env).web?.allowOrigins).toEqual(["https://b.example"]);
   });
 
   it("prints help that lists every flag, and the version", () => {

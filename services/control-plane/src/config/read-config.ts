@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { listenDefault } from "@holdfast/contract";
+import { listenDefault, webListenDefault } from "@holdfast/contract";
 import { StartFailure } from "../start-failure.ts";
-import { parseArguments } from "./arguments.ts";
+import { type Given, parseArguments } from "./arguments.ts";
 import { isLoopback, parseListenAddress } from "./listen-address.ts";
-import { addressText, type ServiceConfig } from "./service-config.ts";
+import { addressText, type ListenAddress, type ServiceConfig, type WebConfig } from "./service-config.ts";
 
 /** What the command line asks for: a service, or a text to print. */
 export type Asked =
@@ -19,14 +19,10 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agen
   if (asked.t === "print") return asked;
   const { mode, given } = asked;
   const embedded = (given.cluster ?? "embedded") === "embedded";
-  const listen = given.listen ?? parseListenAddress(listenDefault);
-  if (!listen) throw new StartFailure(`the default address ${listenDefault} cannot be read`);
-  if (!isLoopback(listen) && given.insecure !== true) {
-    throw new StartFailure(
-      `--listen ${addressText(listen)} can be reached from other machines, and the service has no authentication; ` +
-        "nothing was started. Listen on 127.0.0.1 or [::1], or say --insecure",
-    );
-  }
+  const listen = given.listen ?? defaultAddress(listenDefault);
+  const web = webOf(given);
+  assertNotExposed("--listen", listen, given);
+  if (web) assertNotExposed("--web-listen", web.listen, given);
   if (embedded && given.kubeconfig !== undefined) {
     throw new StartFailure("--kubeconfig is for --cluster kubernetes; the embedded cluster writes its own");
   }
@@ -35,6 +31,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agen
     config: {
       mode,
       listen,
+      web,
       dataDir: given.dataDir ?? join(process.cwd(), ".holdfast"),
       cluster: embedded ? "embedded" : "kubernetes",
       kubeconfig: given.kubeconfig,
@@ -47,4 +44,27 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agen
       logLevel: given.logLevel ?? "info",
     },
   };
+}
+
+function webOf({
+  webListen = defaultAddress(webListenDefault),
+  webAllowHost,
+  webAllowOrigin,
+}: Given): WebConfig | undefined {
+  if (webListen === "off") return undefined;
+  return { listen: webListen, allowHosts: webAllowHost ?? [], allowOrigins: webAllowOrigin ?? [] };
+}
+
+function assertNotExposed(flag: string, listen: ListenAddress, { insecure }: Given): void {
+  if (isLoopback(listen) || insecure === true) return;
+  throw new StartFailure(
+    `${flag} ${addressText(listen)} can be reached from other machines, and the service has no authentication; ` +
+      "nothing was started. Listen on 127.0.0.1 or [::1], or say --insecure",
+  );
+}
+
+function defaultAddress(text: string): ListenAddress {
+  const address = parseListenAddress(text);
+  if (!address) throw new StartFailure(`the default address ${text} cannot be read`);
+  return address;
 }

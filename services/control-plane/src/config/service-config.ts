@@ -2,6 +2,8 @@
 export interface ServiceConfig {
   readonly mode: "serve" | "cluster";
   readonly listen: ListenAddress;
+  /** Undefined: no web listener. */
+  readonly web: WebConfig | undefined;
   /** Absolute. Used by the embedded cluster only. */
   readonly dataDir: string;
   readonly cluster: "embedded" | "kubernetes";
@@ -20,6 +22,15 @@ export interface ServiceConfig {
   /** Where the bundled guest agent is; used by the embedded cluster only. */
   readonly agentDir: string;
   readonly logLevel: LogLevel;
+}
+
+/** The web listener, and whom it answers. */
+export interface WebConfig {
+  readonly listen: ListenAddress;
+  /** Names it answers to besides its own: lower case, IPv6 in brackets. */
+  readonly allowHosts: readonly string[];
+  /** Origins of other sites whose pages may call, as browsers write them. */
+  readonly allowOrigins: readonly string[];
 }
 
 export interface ListenAddress {

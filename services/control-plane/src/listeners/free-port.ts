@@ -3,14 +3,14 @@ import { createServer } from "node:net";
 import { addressText, type ListenAddress } from "../config/service-config.ts";
 import { StartFailure } from "../start-failure.ts";
 
-/** Throws a StartFailure when the address cannot be listened on, before anything is started for it. */
-export async function assertPortFree(listen: ListenAddress): Promise<void> {
+/** Throws a StartFailure when the address that a flag gave cannot be listened on, before anything is started for it. */
+export async function assertPortFree(listen: ListenAddress, flag: string): Promise<void> {
   const server = createServer();
   try {
     server.listen(listen.port, listen.host);
     await once(server, "listening");
   } catch (error) {
-    throw new StartFailure(`cannot listen on ${addressText(listen)}: ${whyNot(error)}`, error);
+    throw new StartFailure(`cannot listen on ${addressText(listen)} (${flag}): ${whyNot(error)}`, error);
   } finally {
     server.close();
   }

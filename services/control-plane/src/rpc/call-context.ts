@@ -22,3 +22,11 @@ export interface HandlerContext extends CallContext {
    */
   endsInDrainWith(describe: () => HoldfastError): void;
 }
+
+/** Why a call's signal aborts. */
+export class ClientEndedCall extends Error {
+  constructor() {
+    super("the client cancelled, went away, or its deadline passed");
+    this.name = "AbortError";
+  }
+}

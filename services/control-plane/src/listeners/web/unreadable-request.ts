@@ -1,0 +1,36 @@
+import { ConnectError, createContextValues } from "@connectrpc/connect";
+import { createAsyncIterable, type UniversalServerRequest } from "@connectrpc/connect/protocol";
+import type { HoldfastError } from "@holdfast/errors";
+import { reasonForRefusal } from "./connect-error.ts";
+import { type RequestFacts, requestFacts } from "./web-call.ts";
+
+/** Why connect-node refused a request before any handler of ours was asked; undefined when it did not. */
+export function refusalOf({ reached, seen }: RequestFacts): HoldfastError | undefined {
+  if (reached || !seen?.aborted) return undefined;
+  return seen.reason instanceof ConnectError ? reasonForRefusal(seen.reason) : undefined;
+}
+
+/**
+ * The same request with an empty message in the place of the one that could not be read: it passes the pipeline as unreadable, so that
+ * its answer has a reason and a line in the log, in the client's own protocol.
+ */
+export function asUnreadable(
+  request: UniversalServerRequest,
+  facts: RequestFacts,
+  unreadable: HoldfastError,
+): UniversalServerRequest {
+  const header = new Headers(request.header);
+  for (const name of ["connect-timeout-ms", "grpc-timeout", "content-length"]) header.delete(name);
+  const type = header.get("content-type") ?? "";
+  const message = Buffer.from(/json/.test(type) ? "{}" : "");
+  const prefix = Buffer.from([0, 0, 0, 0, message.length]);
+  const body = /^application\/(?:grpc|connect\+)/.test(type) ? Buffer.concat([prefix, message]) : message;
+  const { peer, forced } = facts;
+  return {
+    ...request,
+    method: "POST",
+    header,
+    body: createAsyncIterable([body]),
+    contextValues: createContextValues().set(requestFacts, { peer, forced, unreadable }),
+  };
+}
