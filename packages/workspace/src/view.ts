@@ -101,7 +101,7 @@ export function viewOf(ws: Handle): WorkspaceView {
     templateRevision: known?.revision,
     root: known?.root,
     pod: bound && podFactsOf(bound.pod),
-    liveExecutions: bound === undefined ? 0 : ws.leases.of(bound.guest),
+    liveExecutions: bound?.guest.liveExecutions ?? 0,
   };
 }
 

@@ -1,127 +1,26 @@
-import { Deadline, orAborted } from "@holdfast/async";
-import { clusterRequestTimeoutMs } from "@holdfast/contract";
-import { HoldfastError, hasReason } from "@holdfast/errors";
-import { presentable } from "../binding/guest-failure.ts";
-import { findOwn } from "../fence/gate.ts";
-import { type ExecutionEvent, type ExecutionWish, GuestLost, GuestNotReached } from "../ports/guest.ts";
-import { admissionRefusal, workspaceSuspended } from "../refusals.ts";
+import { HoldfastError } from "@holdfast/errors";
+import type { ExecutionEvent, ExecutionWish } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
-import { admit } from "./admission.ts";
-import { rebind } from "./rebind.ts";
+import { callGuest } from "./guest-call.ts";
 
-/**
- * Runs a command in the bound guest. Where nothing of it can have run (GuestNotReached, before the first event) it moves to another
- * guest, once (L39). A failure of the transport is followed by at most one re-read (L36).
- */
+/** Runs a command in the bound guest. The one rebind and the one re-read are those of every call (guest-call.ts). */
 export async function* execute(ws: Handle, wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
-  signal.throwIfAborted();
-  let bound = await admit(ws, signal);
-  let mayRebind = true;
-  let mayReread = true;
-  let begun = false;
   let nextOffset = 0;
-  for (;;) {
-    const giveBack = ws.leases.take(bound.guest);
-    try {
-      for await (const event of bound.guest.execute(wish, signal)) {
-        begun = true;
-        if (event.t === "started") ws.noteBootId(bound, event.bootId);
-        if (event.t === "output") nextOffset = event.offset + event.data.length;
-        if (event.t === "gap") nextOffset = event.to;
-        yield event;
-      }
-      return;
-    } catch (error) {
-      if (signal.aborted) throw error;
-      if (begun || !mayRebind || !(error instanceof GuestNotReached) || error.why === "name-unresolvable") {
-        throw await explained(ws, bound, error, { wish, begun, nextOffset, mayReread });
-      }
-      bound = await otherGuest(ws, bound, error, signal);
-      mayRebind = false;
-      mayReread = false;
-    } finally {
-      giveBack();
+  const open = async function* (bound: BoundGuest): AsyncGenerator<ExecutionEvent> {
+    for await (const event of bound.guest.execute(wish, signal)) {
+      if (event.t === "started") ws.noteBootId(bound, event.bootId);
+      if (event.t === "output") nextOffset = event.offset + event.data.length;
+      if (event.t === "gap") nextOffset = event.to;
+      yield event;
     }
-  }
-}
-
-/** The guest to try instead. A refusal that lands after another call's rebind is retried there without a read. */
-async function otherGuest(
-  ws: Handle,
-  lost: BoundGuest,
-  failure: GuestNotReached,
-  signal: AbortSignal,
-): Promise<BoundGuest> {
-  const { state } = ws;
-  if (state.t === "active" && state.bound.guest !== lost.guest) return state.bound;
-  const outcome = await orAborted(rebind(ws, lost), signal);
-  if (outcome.t === "moved") return outcome.bound;
-  if (outcome.t === "same") throw presentable(ws, failure);
-  throw hasReason(outcome.error, "WORKSPACE_SUSPENDED") ? workspaceSuspended(ws, "TRANSPORT", failure) : outcome.error;
-}
-
-interface Call {
-  readonly wish: ExecutionWish;
-  /** An event was delivered: the command has begun, whatever the guest's client says now. */
-  readonly begun: boolean;
-  /** What follows the last event that was delivered. */
-  readonly nextOffset: number;
-}
-
-/** The error of a call that failed: what the workspace's own move explains outranks it. */
-async function explained(
-  ws: Handle,
-  bound: BoundGuest,
-  error: unknown,
-  call: Call & { readonly mayReread: boolean },
-): Promise<unknown> {
-  if (!isTransportFailure(error)) return presentable(ws, error);
-  if (call.mayReread && holds(ws, bound)) await reread(ws, bound);
-  const { t } = ws.state;
-  if (t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
-  if (t === "deleting" || (t === "gone" && error instanceof GuestNotReached)) return admissionRefusal(ws);
-  if (error instanceof GuestLost || (call.begun && error instanceof GuestNotReached)) {
-    return outcomeUnknown(ws, error, call);
-  }
-  return presentable(ws, error);
-}
-
-/** One uncached look at the object, with its own deadline; shared by the calls that failed together. */
-async function reread(ws: Handle, bound: BoundGuest): Promise<void> {
-  const was = bound.pod.uid;
-  await ws.rereading.run(was, async () => {
-    using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
-    try {
-      const found = await findOwn(ws, within);
-      if (found.t === "absent") ws.observe({ t: "vanished", was, why: "absent" });
-      else if (found.t === "another") ws.observe({ t: "vanished", was, why: "replaced" });
-      else if (found.sandbox.deleting) ws.observe({ t: "deletionSeen", was });
-      else if (found.sandbox.mode === "Suspended") ws.observe({ t: "suspendedElsewhere", was });
-    } catch (failure) {
-      ws.deps.log.info(
-        { workspaceId: ws.id, error: failure },
-        "the object could not be read again after a failed call",
-      );
-    }
-  });
-}
-
-function holds(ws: Handle, bound: BoundGuest): boolean {
-  return ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
-}
-
-/** A name that does not resolve says nothing about the workspace. */
-function isTransportFailure(error: unknown): boolean {
-  return (
-    error instanceof GuestLost ||
-    (error instanceof GuestNotReached && error.why !== "name-unresolvable") ||
-    hasReason(error, "EXECUTION_DETACHED", "AGENT_UNREACHABLE")
-  );
+  };
+  const lost = (cause: Error): HoldfastError => outcomeUnknown(ws, cause, wish, nextOffset);
+  yield* callGuest(ws, { feature: undefined, open, lost }, signal);
 }
 
 /** Something was sent and no answer came: whether the command ran, runs or ended is not known. */
-function outcomeUnknown(ws: Handle, cause: Error, { wish, nextOffset }: Call): HoldfastError {
+function outcomeUnknown(ws: Handle, cause: Error, wish: ExecutionWish, nextOffset: number): HoldfastError {
   return new HoldfastError("EXECUTION_DETACHED", {
     message: `The link to the guest of workspace ${ws.id} broke, and it is not known what became of execution ${wish.executionId} (${cause.message}). It was not ended by the service. Attach to it by its id, from offset ${nextOffset}.`,
     metadata: { execution_id: wish.executionId, next_offset: String(nextOffset) },

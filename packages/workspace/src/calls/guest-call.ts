@@ -1,0 +1,150 @@
+import { Deadline, orAborted } from "@holdfast/async";
+import { clusterRequestTimeoutMs, type GuestFeature } from "@holdfast/contract";
+import { HoldfastError, hasReason } from "@holdfast/errors";
+import { presentable } from "../binding/guest-failure.ts";
+import { findOwn } from "../fence/gate.ts";
+import { GuestLost, GuestNotReached } from "../ports/guest.ts";
+import { admissionRefusal, workspaceSuspended } from "../refusals.ts";
+import type { Handle } from "../state/handle.ts";
+import type { BoundGuest } from "../state/workspace-state.ts";
+import { admit } from "./admission.ts";
+import { rebind } from "./rebind.ts";
+
+/** One call of the data plane: what it asks of a guest, and what is to be said of it where its link broke. */
+export interface GuestCall<Event> {
+  /** What the guest must have announced; undefined: every guest serves it. */
+  readonly feature: GuestFeature | undefined;
+  /** Makes the call. Made once more, in another guest, where nothing of it was sent. */
+  readonly open: (bound: BoundGuest) => AsyncIterable<Event>;
+  /** True once the call cannot be made a second time, though nothing of it was delivered. */
+  readonly isSpent?: () => boolean;
+  /** The error of a call whose link broke after something was sent. */
+  readonly lost: (cause: Error) => HoldfastError;
+}
+
+/**
+ * Makes a call in the bound guest. Where nothing of it can have run (GuestNotReached, before the first event) it moves to another
+ * guest, once (L39). A failure of the transport is followed by at most one re-read (L36).
+ */
+export async function* callGuest<Event>(
+  ws: Handle,
+  call: GuestCall<Event>,
+  signal: AbortSignal,
+): AsyncGenerator<Event, void> {
+  signal.throwIfAborted();
+  let bound = await admit(ws, signal);
+  let mayRebind = true;
+  let mayReread = true;
+  let begun = false;
+  for (;;) {
+    assertServes(ws, bound, call.feature);
+    const giveBack = ws.leases.take(bound.guest);
+    try {
+      for await (const event of call.open(bound)) {
+        begun = true;
+        yield event;
+      }
+      return;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const isSpent = begun || call.isSpent?.() === true;
+      if (isSpent || !mayRebind || !(error instanceof GuestNotReached) || error.why === "name-unresolvable") {
+        throw await explained(ws, bound, error, { lost: call.lost, begun, mayReread });
+      }
+      bound = await otherGuest(ws, bound, error, signal);
+      mayRebind = false;
+      mayReread = false;
+    } finally {
+      giveBack();
+    }
+  }
+}
+
+/** A call with one answer. */
+export async function askGuest<Answer>(
+  ws: Handle,
+  call: Omit<GuestCall<Answer>, "open"> & { readonly ask: (bound: BoundGuest) => Promise<Answer> },
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { ask, ...rest } = call;
+  const open = async function* (bound: BoundGuest): AsyncGenerator<Answer> {
+    yield await ask(bound);
+  };
+  for await (const answer of callGuest(ws, { ...rest, open }, signal)) return answer;
+  throw new Error("a call with one answer ended without it");
+}
+
+/** A request that needs what the guest did not announce is refused before anything starts, never served in a weaker form. */
+function assertServes(ws: Handle, bound: BoundGuest, feature: GuestFeature | undefined): void {
+  if (feature === undefined || bound.features.includes(feature)) return;
+  throw new HoldfastError("GUEST_FEATURE_MISSING", {
+    message: `The guest of workspace ${ws.id} does not serve ${feature}. Nothing was sent to it. The workspace needs an image with a newer agent.`,
+    metadata: { feature, announced: bound.features.join(",") },
+  });
+}
+
+/** The guest to try instead. A refusal that lands after another call's rebind is retried there without a read. */
+async function otherGuest(
+  ws: Handle,
+  lost: BoundGuest,
+  failure: GuestNotReached,
+  signal: AbortSignal,
+): Promise<BoundGuest> {
+  const { state } = ws;
+  if (state.t === "active" && state.bound.guest !== lost.guest) return state.bound;
+  const outcome = await orAborted(rebind(ws, lost), signal);
+  if (outcome.t === "moved") return outcome.bound;
+  if (outcome.t === "same") throw presentable(ws, failure);
+  throw hasReason(outcome.error, "WORKSPACE_SUSPENDED") ? workspaceSuspended(ws, "TRANSPORT", failure) : outcome.error;
+}
+
+interface Failed {
+  readonly lost: (cause: Error) => HoldfastError;
+  /** An event was delivered: the call has begun, whatever the guest's client says now. */
+  readonly begun: boolean;
+  readonly mayReread: boolean;
+}
+
+/** The error of a call that failed: what the workspace's own move explains outranks it. */
+async function explained(ws: Handle, bound: BoundGuest, error: unknown, call: Failed): Promise<unknown> {
+  if (!isTransportFailure(error)) return presentable(ws, error);
+  if (call.mayReread && holds(ws, bound)) await reread(ws, bound);
+  const { t } = ws.state;
+  if (t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
+  if (t === "deleting" || (t === "gone" && error instanceof GuestNotReached)) return admissionRefusal(ws);
+  if (error instanceof GuestLost || (call.begun && error instanceof GuestNotReached)) return call.lost(error);
+  return presentable(ws, error);
+}
+
+/** One uncached look at the object, with its own deadline; shared by the calls that failed together. */
+async function reread(ws: Handle, bound: BoundGuest): Promise<void> {
+  const was = bound.pod.uid;
+  await ws.rereading.run(was, async () => {
+    using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
+    try {
+      const found = await findOwn(ws, within);
+      if (found.t === "absent") ws.observe({ t: "vanished", was, why: "absent" });
+      else if (found.t === "another") ws.observe({ t: "vanished", was, why: "replaced" });
+      else if (found.sandbox.deleting) ws.observe({ t: "deletionSeen", was });
+      else if (found.sandbox.mode === "Suspended") ws.observe({ t: "suspendedElsewhere", was });
+    } catch (failure) {
+      ws.deps.log.info(
+        { workspaceId: ws.id, error: failure },
+        "the object could not be read again after a failed call",
+      );
+    }
+  });
+}
+
+function holds(ws: Handle, bound: BoundGuest): boolean {
+  return ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
+}
+
+/** A name that does not resolve says nothing about the workspace. */
+function isTransportFailure(error: unknown): boolean {
+  return (
+    error instanceof GuestLost ||
+    (error instanceof GuestNotReached && error.why !== "name-unresolvable") ||
+    hasReason(error, "EXECUTION_DETACHED", "AGENT_UNREACHABLE")
+  );
+}
