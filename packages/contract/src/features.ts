@@ -1,3 +1,3 @@
 /** What a guest can do, by the names it announces. */
-export const guestFeatures = ["executions", "probe"] as const;
+export const guestFeatures = ["executions", "files", "probe"] as const;
 export type GuestFeature = (typeof guestFeatures)[number];

@@ -44,6 +44,8 @@ export const reasons = {
   CANCELLATION_UNCONFIRMED: "UNKNOWN",
   GUEST_GONE: "UNKNOWN",
   EXECUTION_DETACHED: "UNKNOWN",
+  /** A change of a file was sent and not answered: the old state or the new one stands, never a mixture. */
+  FILE_OUTCOME_UNKNOWN: "UNKNOWN",
   AGENT_UNREACHABLE: "UNAVAILABLE",
   CLUSTER_UNAVAILABLE: "UNAVAILABLE",
   SERVICE_DRAINING: "UNAVAILABLE",
@@ -70,6 +72,8 @@ export const reasons = {
   MESSAGE_TOO_LARGE: "RESOURCE_EXHAUSTED",
   OFFSET_OUT_OF_RANGE: "OUT_OF_RANGE",
   PATH_OUTSIDE_WORKSPACE: "PERMISSION_DENIED",
+  /** The guest's user may not, or the disk is mounted read-only. */
+  FILE_ACCESS_DENIED: "PERMISSION_DENIED",
   INVALID_REQUEST: "INVALID_ARGUMENT",
   PAGE_TOKEN_EXPIRED: "INVALID_ARGUMENT",
   /** A declared field that this release refuses when set, never ignores. */

@@ -18,6 +18,8 @@ export const clusterRequestTimeoutMs = 10_000;
 export const guestDialTimeoutMs = 3_000;
 /** How long GetWorkspace waits for the guest's health. */
 export const guestHealthTimeoutMs = 2_000;
+/** How long a guest may take for a call about one file: Stat, MakeDirectory, Move. */
+export const fileCallTimeoutMs = 30_000;
 /** How long a lost link to the same guest is retried. */
 export const reattachWindowMs = 30_000;
 /** How long the service may take from SIGTERM to exit. */
@@ -28,6 +30,13 @@ export const drainUnaryMs = 5_000;
 export const clientPingEveryMs = 30_000;
 /** How long its answer may take before the connection counts as lost. */
 export const clientPingTimeoutMs = 20_000;
+
+/** How long the shared watch of workspaces stands after its last watcher left. */
+export const watchLingerMs = 30_000;
+/** How long the list may take that the shared watch begins with. */
+export const watchListTimeoutMs = 60_000;
+/** How long bookmarks are gathered before the shared watch goes back to the oldest of them. */
+export const rewindGatherMs = 50;
 
 /** How the watches of the cluster are kept. (docs/design/kubernetes-client.md) */
 export const watchTimings = {

@@ -3,6 +3,7 @@ import type { SandboxUid, WorkspaceId } from "@holdfast/contract";
 import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { execute } from "./calls/execute.ts";
+import { WorkspaceFiles } from "./calls/files.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import { summaryOf } from "./inventory/summary.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
@@ -28,6 +29,8 @@ import type { DestroyWish, FlushReport, OpenWish, Origin, ResumeWish, SuspendWis
  */
 export class Workspace {
   readonly id: WorkspaceId;
+  /** Its files, through the bound guest. */
+  readonly files: WorkspaceFiles;
   readonly #ws: Handle;
   readonly #transitions: TransitionQueue;
   readonly #suspends: StopFlight<Suspended>;
@@ -37,6 +40,7 @@ export class Workspace {
   constructor(id: WorkspaceId, deps: WorkspaceDeps) {
     this.id = id;
     this.#ws = new Handle(id, deps);
+    this.files = new WorkspaceFiles(this.#ws, (operation, error) => this.#named(operation, error));
     this.#transitions = new TransitionQueue(this.#ws);
     this.#suspends = new StopFlight(deps);
   }

@@ -1,4 +1,4 @@
-import { Deadline, orAborted } from "@holdfast/async";
+import { Deadline, DeadlineExceeded, orAborted } from "@holdfast/async";
 import { clusterRequestTimeoutMs, type GuestFeature } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { presentable } from "../binding/guest-failure.ts";
@@ -45,8 +45,9 @@ export async function* callGuest<Event>(
         yield event;
       }
       return;
-    } catch (error) {
-      if (signal.aborted) throw error;
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      const error = thrown instanceof DeadlineExceeded ? unanswered(thrown) : thrown;
       const isSpent = begun || call.isSpent?.() === true;
       if (isSpent || !mayRebind || !(error instanceof GuestNotReached) || error.why === "name-unresolvable") {
         throw await explained(ws, bound, error, { lost: call.lost, begun, mayReread });
@@ -81,6 +82,11 @@ function assertServes(ws: Handle, bound: BoundGuest, feature: GuestFeature | und
     message: `The guest of workspace ${ws.id} does not serve ${feature}. Nothing was sent to it. The workspace needs an image with a newer agent.`,
     metadata: { feature, announced: bound.features.join(",") },
   });
+}
+
+/** A guest that did not answer in time may have got what was sent. */
+function unanswered(late: DeadlineExceeded): GuestLost {
+  return new GuestLost(`it did not answer within ${late.budgetMs} ms`, late);
 }
 
 /** The guest to try instead. A refusal that lands after another call's rebind is retried there without a read. */
