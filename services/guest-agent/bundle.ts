@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -35,8 +37,21 @@ export async function bundleGuestAgent(directory = join(here, "dist")): Promise<
   await mkdir(directory, { recursive: true });
   const entry = join(directory, "main.mjs");
   await replace(join(directory, "ready.mjs"), await readFile(join(here, "src/ready.mjs")));
+  for (const [libc, addon] of koffiAddons())
+    await replace(join(directory, `koffi-${libc}.node`), await readFile(addon));
   await replace(entry, main.contents);
   return { directory, entry };
+}
+
+/** The native half of koffi for this machine, by C library. (docs/decisions/0008-libc-by-koffi.md) */
+function koffiAddons(): readonly (readonly [libc: string, path: string])[] {
+  const koffi = dirname(createRequire(import.meta.url).resolve("koffi"));
+  const native = join(koffi, `../@koromix/koffi-linux-${process.arch}`);
+  const addons = [
+    ["glibc", join(native, `linux_${process.arch}/koffi.node`)],
+    ["musl", join(native, `musl_${process.arch}/koffi.node`)],
+  ] as const;
+  return addons.filter(([, path]) => existsSync(path));
 }
 
 async function replace(path: string, content: Uint8Array): Promise<void> {

@@ -35,6 +35,15 @@ export const orphanAfterMs = 60_000;
 /** Processes that a result names at most. */
 export const leftoversNamedMax = 64;
 
+/** Streams of files (all but Stat, MakeDirectory and Move) that a guest carries at once. */
+export const fileStreamsMax = 64;
+/** Symbolic links that one path may lead through. */
+export const symlinksMax = 40;
+/** How deep below its top a walk, a recursive removal or watch goes. */
+export const treeDepthMax = 512;
+/** Directories that one recursive watch may watch. */
+export const watchedDirectoriesMax = 65_536;
+
 /** How long the agent may take from SIGTERM to exit. */
 export const agentStopWatchdogMs = 15_000;
 /** How long the service asks a guest again to confirm a cancellation. */

@@ -13,6 +13,7 @@ import type {
 } from "@holdfast/workspace";
 import { Execute } from "./execute.ts";
 import { guestErrorOf } from "./guest-errors.ts";
+import { LinkedFiles } from "./linked-files.ts";
 
 /** Reaches guests over the framed link. */
 export function guestDialler(clock: Clock): GuestDialler {
@@ -22,6 +23,7 @@ export function guestDialler(clock: Clock): GuestDialler {
 /** One guest agent, over the framed link. Connections are made at the first call and let go when idle. */
 export class LinkedGuest implements Guest {
   readonly address: GuestAddress;
+  readonly files: LinkedFiles;
   readonly #clock: Clock;
   readonly #link: LinkClient;
   #liveExecutions = 0;
@@ -30,6 +32,7 @@ export class LinkedGuest implements Guest {
     this.address = address;
     this.#clock = clock;
     this.#link = new LinkClient({ host: address.host, port: address.port, token: address.podUid }, clock);
+    this.files = new LinkedFiles(this.#link, clock);
   }
 
   get liveExecutions(): number {

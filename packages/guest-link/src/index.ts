@@ -6,3 +6,4 @@ export * from "./link-server.ts";
 export * from "./router.ts";
 export type { AgentStream, CallerEnd } from "./stream-agent.ts";
 export type { CallerStream, StreamListener } from "./stream-caller.ts";
+export type { Upload } from "./upload.ts";

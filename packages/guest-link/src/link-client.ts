@@ -1,7 +1,7 @@
 import {
   create,
   type DescMessage,
-  type DescMethodServerStreaming,
+  type DescMethodStreaming,
   type DescMethodUnary,
   fromBinary,
   type MessageInitShape,
@@ -79,7 +79,7 @@ export class LinkClient {
    * its way and the listener hears how it ends.
    */
   async open<I extends DescMessage, O extends DescMessage>(
-    method: DescMethodServerStreaming<I, O>,
+    method: DescMethodStreaming<I, O>,
     request: MessageInitShape<I>,
     listener: StreamListener,
     options: CallOptions,

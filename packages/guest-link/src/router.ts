@@ -1,6 +1,7 @@
 import {
   create,
   type DescMessage,
+  type DescMethodClientStreaming,
   type DescMethodServerStreaming,
   type DescMethodUnary,
   fromBinary,
@@ -10,6 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { AnsweredError } from "./link-errors.ts";
 import type { AgentStream } from "./stream-agent.ts";
+import type { Upload } from "./upload.ts";
 
 /** What a handler may know of its caller. */
 export interface CallContext {
@@ -53,6 +55,18 @@ export class Router {
     handle: (request: MessageShape<I>, stream: AgentStream) => Promise<void>,
   ): this {
     this.#stream.set(methodNameOf(method), (message, stream) => handle(parse(method.input, message), stream));
+    return this;
+  }
+
+  /** Serves a stream that carries bytes upwards: OPEN has the request, DATA and EOF the bytes, one message is the answer. */
+  upload<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodClientStreaming<I, O>,
+    handle: (request: MessageShape<I>, upload: Upload, context: CallContext) => Promise<MessageInitShape<O>>,
+  ): this {
+    this.#stream.set(methodNameOf(method), async (message, stream) => {
+      const upload = stream.takeUpload(); // First: bytes may stand in the same packet as OPEN.
+      stream.sendMessage(method.output, await handle(parse(method.input, message), upload, stream.context));
+    });
     return this;
   }
 

@@ -6,6 +6,7 @@ import type { FramedSocket, SocketListener } from "./framed-socket.ts";
 import { LinkLost, LinkProtocolError } from "./link-errors.ts";
 import type { CallContext, Router } from "./router.ts";
 import { statusOf } from "./status.ts";
+import { Upload } from "./upload.ts";
 
 /** How the caller's side of a stream ended: on purpose, or by losing the connection, which is nobody's wish. */
 export type CallerEnd = { readonly t: "ended"; readonly clientClosed: boolean } | { readonly t: "lost" };
@@ -22,6 +23,7 @@ export class AgentStream implements SocketListener {
   readonly #over = new AbortController();
   #epoch: bigint | undefined;
   #opened = false;
+  #upload: Upload | undefined;
 
   constructor(socket: FramedSocket, router: Router, bootId: string, onClosed: () => void) {
     this.#socket = socket;
@@ -46,6 +48,12 @@ export class AgentStream implements SocketListener {
     return this.#socket.sendData(bytes);
   }
 
+  /** The bytes that the caller sends. Asked for before the handler first waits: without it they break the protocol. */
+  takeUpload(): Upload {
+    this.#upload ??= new Upload(this.#socket);
+    return this.#upload;
+  }
+
   get isBlocked(): boolean {
     return this.#socket.isBlocked;
   }
@@ -61,6 +69,8 @@ export class AgentStream implements SocketListener {
       const open = fromBinary(OpenSchema, payload);
       this.#epoch = open.epoch;
       void this.#run(open.method, open.message);
+    } else if (type === frameTypes.eof && this.#upload) {
+      this.#upload.end();
     } else if (type === frameTypes.end && this.#opened) {
       const end = fromBinary(EndSchema, payload);
       this.#endCaller({ t: "ended", clientClosed: end.clientClosed });
@@ -70,8 +80,9 @@ export class AgentStream implements SocketListener {
     }
   }
 
-  data(): void {
-    throw new LinkProtocolError("this stream takes no bytes from its caller");
+  data(bytes: Buffer): void {
+    if (this.#upload === undefined) throw new LinkProtocolError("this stream takes no bytes from its caller");
+    this.#upload.push(bytes);
   }
 
   closed(): void {
@@ -84,8 +95,10 @@ export class AgentStream implements SocketListener {
   }
 
   #endCaller(end: CallerEnd): void {
+    const over = new LinkLost("the caller's side of the stream is over");
     this.#endedByCaller.resolve(end);
-    this.#over.abort(new LinkLost("the caller's side of the stream is over"));
+    this.#upload?.end(over);
+    this.#over.abort(over);
   }
 
   async #run(method: string, message: Uint8Array): Promise<void> {
@@ -98,6 +111,8 @@ export class AgentStream implements SocketListener {
         this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { bootId, status: statusOf(error) })));
       }
     }
+    // What the caller still sends is read and dropped: unread bytes would turn the close into a reset, which can overtake END.
+    this.#upload?.end(new LinkLost("the stream has its answer"));
     this.#socket.finish();
   }
 

@@ -21,6 +21,7 @@ export class CallerStream implements SocketListener {
   readonly #socket: FramedSocket;
   readonly #onClosed: () => void;
   #listener: StreamListener | undefined;
+  #over = false;
 
   constructor(socket: FramedSocket, bootId: string, features: readonly string[], onClosed: () => void) {
     this.#socket = socket;
@@ -51,6 +52,21 @@ export class CallerStream implements SocketListener {
     this.#listener = listener;
   }
 
+  /** Sends raw bytes, uncopied. False: wait for `drained()` before sending more. */
+  sendData(bytes: Uint8Array): boolean {
+    return this.#socket.sendData(bytes);
+  }
+
+  /** All bytes have been sent. What the agent sends still comes. */
+  sendEof(): void {
+    this.#socket.send(frameTypes.eof, nothing);
+  }
+
+  /** Resolves once the agent has kept up; rejects with LinkLost when the connection is gone. */
+  drained(): Promise<void> {
+    return this.#socket.drained();
+  }
+
   /** Stops reading: TCP holds the guest back. What was parsed already is still delivered. */
   pause(): void {
     this.#socket.pause();
@@ -62,7 +78,8 @@ export class CallerStream implements SocketListener {
 
   /** Ends the stream on purpose. The guest learns whether its client wished it; nothing more is delivered. */
   end(wish: { readonly clientClosed: boolean }): void {
-    if (this.isClosed) return;
+    if (this.isClosed || this.#over) return;
+    this.#over = true;
     this.#listener = silent;
     this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { clientClosed: wish.clientClosed })));
     this.#socket.finish();
@@ -83,6 +100,7 @@ export class CallerStream implements SocketListener {
       const error = errorOf(fromBinary(EndSchema, payload).status);
       const listener = this.#listener;
       this.#listener = silent;
+      this.#over = true;
       this.#socket.destroy();
       listener.over(error);
     } else {
@@ -101,5 +119,7 @@ export class CallerStream implements SocketListener {
     this.#onClosed();
   }
 }
+
+const nothing = Buffer.alloc(0);
 
 const silent: StreamListener = { message: () => undefined, data: () => undefined, over: () => undefined };

@@ -6,9 +6,11 @@ import {
   type Guest,
   type GuestAddress,
   type GuestDialler,
+  type GuestFiles,
   type GuestHealth,
   GuestNotReached,
 } from "@holdfast/workspace";
+import { FakeFiles, filesReachedBy } from "./fake-files.ts";
 
 /** What an agent in a pod answers. Change it to make the agent misbehave. */
 export interface AgentScript {
@@ -17,9 +19,10 @@ export interface AgentScript {
   probe: (within: Deadline) => Promise<string>;
   health: (within: Deadline) => Promise<GuestHealth>;
   execute: (wish: ExecutionWish, signal: AbortSignal) => AsyncIterable<ExecutionEvent>;
+  files: GuestFiles;
 }
 
-export type GuestVerb = "probe" | "health" | "execute";
+export type GuestVerb = "probe" | "health" | "execute" | "files";
 
 /** What the fake needs to know of the cluster: an agent runs only in a pod that does. */
 export interface RunningPods {
@@ -80,12 +83,14 @@ export class FakeGuests implements GuestDialler {
 
 class FakeGuest implements Guest {
   readonly address: GuestAddress;
+  readonly files: GuestFiles;
   readonly #guests: FakeGuests;
   liveExecutions = 0;
 
   constructor(address: GuestAddress, guests: FakeGuests) {
     this.address = address;
     this.#guests = guests;
+    this.files = filesReachedBy(() => guests.reach("files", address).files);
   }
 
   async probe(within: Deadline): Promise<string> {
@@ -118,12 +123,13 @@ function willing(bootId: BootId): AgentScript {
   return {
     unreached: undefined,
     probe: async () => deprivileged,
-    health: async () => ({ serving: true, protocolVersion: 1, features: ["executions", "probe"], bootId }),
+    health: async () => ({ serving: true, protocolVersion: 1, features: ["executions", "files", "probe"], bootId }),
     async *execute(wish) {
       yield { t: "started", executionId: wish.executionId, bootId, attached: false };
       yield { t: "output", stream: "stdout", offset: 0, data: new TextEncoder().encode(`${wish.args.join(" ")}\n`) };
       yield { t: "exited", exit: exitedWith(0) };
     },
+    files: new FakeFiles(),
   };
 }
 

@@ -8,6 +8,10 @@ import { baseEnvironment } from "./execution/command-environment.ts";
 import { routeExecutions } from "./execution/execution-routes.ts";
 import { ExecutionTable } from "./execution/execution-table.ts";
 import { OutputPipes } from "./execution/output-pipes.ts";
+import { routeFiles } from "./file/file-routes.ts";
+import { loadLibc } from "./file/libc.ts";
+import { Staging } from "./file/staging.ts";
+import { WorkspaceTree } from "./file/workspace-tree.ts";
 import { readOwnStatus } from "./probe.ts";
 import { serveReadiness } from "./ready-server.ts";
 
@@ -28,6 +32,10 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const table = new ExecutionTable({ workspaceRoot: config.workspaceRoot, environment, clock: systemClock, pipes });
   const router = new Router();
   routeExecutions(router, table, config.bootId);
+  const tree = await WorkspaceTree.open(config.workspaceRoot);
+  const staging = new Staging(tree, config.workspaceRoot);
+  await staging.clear(); // Before the port opens: what stands there then is a former agent's.
+  routeFiles(router, tree, staging, loadLibc());
   router
     .unary(AgentService.method.health, async () => ({
       serving: !table.isStopping,
@@ -54,6 +62,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       await new Promise((resolve) => setTimeout(resolve, farewellMs));
       link.close();
       readiness.close();
+      tree[Symbol.dispose]();
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Deadline } from "@holdfast/async";
 import type { BootId, ExecutionId, GuestFeature, PodUid } from "@holdfast/contract";
+import type { GuestFiles } from "./files.ts";
 
 /** Where a guest is and how it is proved to be the one: both read from one pod object. */
 export interface GuestAddress {
@@ -21,6 +22,8 @@ export interface GuestDialler {
  */
 export interface Guest {
   readonly address: GuestAddress;
+  /** Its files. */
+  readonly files: GuestFiles;
   health(within: Deadline): Promise<GuestHealth>;
   /** The raw `/proc/self/status` of a process that the agent starts as it starts commands; judged by the domain (G32). */
   probe(within: Deadline): Promise<string>;

@@ -1,0 +1,55 @@
+import { FileService, ListResponseSchema, RemoveResponseSchema } from "@holdfast/api/holdfast/guest/v1/file_pb";
+import type { Router } from "@holdfast/guest-link";
+import { sendBatches } from "./file-batches.ts";
+import { fileErrorOf } from "./file-errors.ts";
+import { FileStreams } from "./file-streams.ts";
+import type { Libc } from "./libc.ts";
+import { listDirectory } from "./list-directory.ts";
+import { makeDirectory } from "./make-directory.ts";
+import { moveFile } from "./move-file.ts";
+import { readFile } from "./read-file.ts";
+import { removeFile } from "./remove-file.ts";
+import type { Staging } from "./staging.ts";
+import { statFile } from "./stat-file.ts";
+import type { WorkspaceTree } from "./workspace-tree.ts";
+import { writeFile } from "./write-file.ts";
+
+/** Serves files. */
+export function routeFiles(router: Router, tree: WorkspaceTree, staging: Staging, libc: Libc | undefined): void {
+  const { stat, makeDirectory: make, move, remove, read, write, list } = FileService.method;
+  const streams = new FileStreams();
+  router
+    .unary(stat, async ({ path }) => ({ file: await answered(path, () => statFile(tree, path)) }))
+    .unary(make, async (request) => ({ file: await answered(request.path, () => makeDirectory(tree, request)) }))
+    .unary(move, async (request) => ({ file: await answered(request.to, () => moveFile(tree, libc, request)) }))
+    .stream(remove, (request, stream) =>
+      streams.run(async () => {
+        await answered(request.path, () => removeFile(tree, request, stream.context.signal));
+        stream.sendMessage(RemoveResponseSchema, {});
+      }),
+    )
+    .stream(read, (request, stream) => streams.run(() => answered(request.path, () => readFile(tree, request, stream))))
+    .upload(write, (request, upload, { signal }) =>
+      streams.run(async () => ({
+        file: await answered(request.path, () => writeFile(tree, staging, request, upload, signal)),
+      })),
+    )
+    .stream(list, ({ path }, stream) =>
+      streams.run(() =>
+        sendBatches(
+          listDirectory(tree, path, stream.context.signal),
+          (files) => stream.sendMessage(ListResponseSchema, { files }),
+          () => stream.drained(),
+        ),
+      ),
+    );
+}
+
+/** Whatever the kernel refuses is an answer, not a defect of the agent. */
+async function answered<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw fileErrorOf(error, path);
+  }
+}

@@ -1,0 +1,80 @@
+import { createRequire } from "node:module";
+import type { Name } from "./descriptor.ts";
+
+/** What the agent needs of the C library that Node does not offer. (docs/decisions/0008-libc-by-koffi.md) */
+export interface Libc {
+  /** renameat2 with RENAME_NOREPLACE. False: it was not done, for whatever reason. */
+  renameNoReplace(source: Name, target: Name): Promise<boolean>;
+  /** A new inotify instance, not blocking. Throws what the kernel says. */
+  inotifyOpen(): number;
+  /** Watches a directory; the number by which its events come. Throws what the kernel says. */
+  inotifyAdd(fd: number, path: string, mask: number): number;
+  inotifyRemove(fd: number, watch: number): void;
+}
+
+/** The part of koffi that is used. */
+interface Koffi {
+  load(path: null): { func(signature: string): NativeFunction };
+  errno(): number;
+  readonly os: { readonly errno: Readonly<Record<string, number>> };
+}
+
+interface NativeFunction {
+  (...args: unknown[]): number;
+  async(...args: unknown[]): void;
+}
+
+const atCwd = -100;
+const renameNoReplaceFlag = 1;
+const inNonblock = 0o4_000;
+const inCloexec = 0o2_000_000;
+
+/** Loads it, for glibc or musl. Undefined where neither addon fits this machine: what needs it is refused by name then. */
+export function loadLibc(): Libc | undefined {
+  const require = createRequire(import.meta.url);
+  const failures: unknown[] = [];
+  for (const addon of ["./koffi-glibc.node", "./koffi-musl.node"]) {
+    try {
+      return libcOf(require(addon));
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  console.error("no addon for calls of the C library fits this machine; watching files is not served:", ...failures);
+  return undefined;
+}
+
+function libcOf(koffi: Koffi): Libc {
+  const lib = koffi.load(null);
+  const renameat2 = lib.func("int renameat2(int from, const char *source, int to, const char *target, uint32_t flags)");
+  const inotifyInit = lib.func("int inotify_init1(int flags)");
+  const inotifyAddWatch = lib.func("int inotify_add_watch(int fd, const char *path, uint32_t mask)");
+  const inotifyRmWatch = lib.func("int inotify_rm_watch(int fd, int watch)");
+  const names = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
+  const checked = (result: number, call: string): number => {
+    if (result >= 0) return result;
+    const code = names.get(koffi.errno()) ?? "UNKNOWN";
+    throw Object.assign(new Error(`${code}: ${call}`), { code });
+  };
+  return {
+    renameNoReplace: (source, target) =>
+      new Promise((resolve, reject) => {
+        renameat2.async(
+          atCwd,
+          source.toString(),
+          atCwd,
+          target.toString(),
+          renameNoReplaceFlag,
+          (error: unknown, result: number) => {
+            if (error) reject(error);
+            else resolve(result === 0);
+          },
+        );
+      }),
+    inotifyOpen: () => checked(inotifyInit(inNonblock | inCloexec), "inotify_init1"),
+    inotifyAdd: (fd, path, mask) => checked(inotifyAddWatch(fd, path, mask), "inotify_add_watch"),
+    inotifyRemove: (fd, watch) => {
+      inotifyRmWatch(fd, watch); // It may be gone by itself, with its directory.
+    },
+  };
+}
