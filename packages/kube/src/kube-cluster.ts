@@ -12,6 +12,8 @@ import type {
   PodReading,
   Remains,
   SandboxReading,
+  SandboxWatchEnd,
+  SandboxWatchWish,
   TemplatePage,
   TemplateReading,
   WriteEnding,
@@ -31,6 +33,7 @@ import { isObjectName, type Resource, sandboxes, templates } from "./resources.t
 import { readTemplatePage, templateNameMaxLength } from "./template-page.ts";
 import { Transport } from "./transport/transport.ts";
 import { ChangeFeed } from "./watch/change-feed.ts";
+import { watchSandboxObjects } from "./watch/sandbox-watch.ts";
 import { readWorkspacePage } from "./workspace-page.ts";
 import { Writer } from "./writer.ts";
 
@@ -58,6 +61,8 @@ export class KubeCluster implements Cluster {
   readonly #writer: Writer;
   readonly #owned: Owned;
   readonly #feed: ChangeFeed;
+  readonly #watchDeps: Parameters<typeof watchSandboxObjects>[0];
+  readonly #closed = new AbortController();
 
   constructor(config: KubeConfig, init: KubeClusterInit) {
     const clock = init.clock ?? systemClock;
@@ -73,6 +78,7 @@ export class KubeCluster implements Cluster {
     this.#writer = new Writer(deps);
     this.#owned = new Owned(this.#api, this.#reader, init.log);
     this.#feed = new ChangeFeed(deps);
+    this.#watchDeps = { ...deps, resource: sandboxes, labelSelector: undefined, disk: this.#disk };
   }
 
   async readTemplate(name: string, within: Deadline): Promise<TemplateReading> {
@@ -142,6 +148,10 @@ export class KubeCluster implements Cluster {
     return await this.#page(sandboxes, page, (body) => readWorkspacePage(body, this.#disk, this.#log), within);
   }
 
+  watchSandboxes(wish: SandboxWatchWish, signal: AbortSignal): Promise<SandboxWatchEnd> {
+    return watchSandboxObjects(this.#watchDeps, wish, AbortSignal.any([signal, this.#closed.signal]));
+  }
+
   async listTemplates(page: ListWish, within: Deadline): Promise<TemplatePage> {
     return await this.#page(templates, page, (body) => readTemplatePage(body, this.#disk), within);
   }
@@ -163,6 +173,7 @@ export class KubeCluster implements Cluster {
 
   /** Ends the watches and every connection. What was in flight has no answer: a read throws, a write is unknown. */
   async close(): Promise<void> {
+    this.#closed.abort(new Error("the client is closed"));
     const ended = this.#feed.close();
     this.#transport.close();
     await ended;

@@ -20,5 +20,9 @@ export function readWorkspacePage(body: unknown, disk: DiskKind, log: LogSink): 
       log.warn(`the Sandbox ${name} cannot be read and is left out of the list: ${error.message}`);
     }
   }
-  return { sandboxes, continueToken: textOf(at(body, "metadata", "continue")) };
+  return {
+    sandboxes,
+    continueToken: textOf(at(body, "metadata", "continue")),
+    version: textOf(at(body, "metadata", "resourceVersion")),
+  };
 }

@@ -15,6 +15,8 @@ import type {
   Refusal,
   Remains,
   SandboxReading,
+  SandboxWatchEnd,
+  SandboxWatchWish,
   TemplatePage,
   TemplateReading,
   WriteEnding,
@@ -28,11 +30,13 @@ import {
   usableDisk,
 } from "./fake-cluster-objects.ts";
 import { endPods, type Habits, newPod, reconcile } from "./fake-controller.ts";
+import { FakeSandboxWatches } from "./fake-sandbox-watches.ts";
 import { type Fault, FaultPlan } from "./fault-plan.ts";
 
 /** The cluster port in memory, with a small faithful controller, faults on command, and a count of every request. */
 export class FakeCluster implements Cluster {
   readonly plan = new FaultPlan();
+  readonly watches = new FakeSandboxWatches();
   readonly habits: Habits = { controller: true, podsStart: true, podsEnd: true };
   readonly templates = new Map<string, TemplateReading>();
   /** Claim name → uid. */
@@ -58,7 +62,7 @@ export class FakeCluster implements Cluster {
   seed(id: WorkspaceId, seed: SandboxSeed = {}): StoredSandbox {
     const sandbox = this.#newSandbox(sandboxNameOf(id), seed);
     this.#sandboxes.set(sandbox.name, sandbox);
-    this.#changed(sandbox);
+    this.#changed(sandbox, true);
     return sandbox;
   }
 
@@ -120,7 +124,7 @@ export class FakeCluster implements Cluster {
 
   /** Somebody else deletes it, at once and with all that belongs to it. */
   foreignDelete(id: WorkspaceId): void {
-    this.#sandboxes.delete(sandboxNameOf(id));
+    this.#remove(sandboxNameOf(id));
     this.#deleteClaims(sandboxNameOf(id));
     this.wake(id);
   }
@@ -203,7 +207,12 @@ export class FakeCluster implements Cluster {
     return {
       sandboxes: all.slice(from, next),
       continueToken: next < all.length ? String(next) : undefined,
+      version: this.watches.version,
     };
+  }
+
+  watchSandboxes(wish: SandboxWatchWish, signal: AbortSignal): Promise<SandboxWatchEnd> {
+    return this.watches.watch(wish, signal);
   }
 
   async listTemplates({ limit, continueToken }: ListWish, within: Deadline): Promise<TemplatePage> {
@@ -251,7 +260,7 @@ export class FakeCluster implements Cluster {
     });
     this.#sandboxes.set(name, sandbox);
     const written = readingOf(sandbox);
-    this.#changed(sandbox);
+    this.#changed(sandbox, true);
     return { t: "applied", value: written };
   }
 
@@ -312,7 +321,7 @@ export class FakeCluster implements Cluster {
   /** The garbage collector: what is being deleted goes, with its pods and claims. */
   collect(name: string): void {
     if (!this.#sandboxes.get(name)?.deleting) return;
-    this.#sandboxes.delete(name);
+    this.#remove(name);
     this.#deleteClaims(name);
     this.#broadcast.wake(name);
   }
@@ -321,11 +330,18 @@ export class FakeCluster implements Cluster {
     for (const claim of [...this.claims.keys()]) if (claim.endsWith(`-${name}`)) this.claims.delete(claim);
   }
 
-  #changed(sandbox: StoredSandbox): void {
+  #remove(name: string): void {
+    const sandbox = this.#sandboxes.get(name);
+    this.#sandboxes.delete(name);
+    if (sandbox) this.watches.gone(readingOf(sandbox));
+  }
+
+  #changed(sandbox: StoredSandbox, isNew = false): void {
     if (this.habits.controller) {
       reconcile(sandbox, this.habits);
       if (this.habits.podsEnd && endPods(sandbox)) reconcile(sandbox, this.habits);
     }
+    this.watches.stands(readingOf(sandbox), isNew);
     this.#broadcast.wake(sandbox.name);
   }
 

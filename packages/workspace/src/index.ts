@@ -1,6 +1,9 @@
 export * from "./deps.ts";
 export { listTemplates, type TemplateSummary } from "./inventory/list-templates.ts";
 export { readSummary } from "./inventory/read-summary.ts";
+export type { WatchFilter, WorkspaceNews } from "./inventory/watch/change.ts";
+export { watchStopped } from "./inventory/watch/workspace-feed.ts";
+export { WorkspaceWatches } from "./inventory/watch/workspace-watches.ts";
 export { listWorkspaces } from "./list-workspaces.ts";
 export * from "./ports/cluster.ts";
 export * from "./ports/files.ts";

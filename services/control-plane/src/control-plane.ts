@@ -71,7 +71,9 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
     stops.push(async () => registry.closeAll());
 
     const admission = new Admission();
-    const services = serve(registry, new WorkspaceInventory(deps), { admission, log: new CallLog(logger) });
+    const inventory = new WorkspaceInventory(deps, cluster.namespace);
+    stops.push(() => inventory.close());
+    const services = serve(registry, inventory, { admission, log: new CallLog(logger) });
     const look = firstLook(cluster);
     const listeners: Listener[] = [];
     stops.push(() => drainCalls(listeners, admission));

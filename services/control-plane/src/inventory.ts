@@ -7,7 +7,10 @@ import {
   listTemplates,
   listWorkspaces,
   readSummary,
+  type WatchFilter,
   type WorkspaceDeps,
+  type WorkspaceNews,
+  WorkspaceWatches,
 } from "@holdfast/workspace";
 
 /** How long a page or an object may take: a request that fails once may be tried again. */
@@ -15,10 +18,28 @@ const readTimeoutMs = 2 * clusterRequestTimeoutMs;
 
 /** Workspaces as objects on the cluster. Wakes nothing and opens nothing. */
 export class WorkspaceInventory {
+  readonly namespace: string;
   readonly #deps: WorkspaceDeps;
+  readonly #watches: WorkspaceWatches;
 
-  constructor(deps: WorkspaceDeps) {
+  constructor(deps: WorkspaceDeps, namespace: string) {
     this.#deps = deps;
+    this.namespace = namespace;
+    this.#watches = new WorkspaceWatches(deps);
+  }
+
+  /** How many watch. */
+  get watchers(): number {
+    return this.#watches.size;
+  }
+
+  watch(filter: WatchFilter, from: string | undefined, caller: AbortSignal): AsyncGenerator<WorkspaceNews> {
+    return this.#watches.watch(filter, from, caller);
+  }
+
+  /** Ends every watch, and the cluster's. */
+  close(): Promise<void> {
+    return this.#watches.close();
   }
 
   list(wish: ListWorkspacesWish, caller: AbortSignal): ReturnType<typeof listWorkspaces> {

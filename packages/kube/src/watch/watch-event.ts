@@ -2,9 +2,11 @@ import { at, integerOf, isObject, textOf } from "../objects/json.ts";
 
 /** One line of a watch. */
 export type WatchEvent =
-  | { readonly t: "changed"; readonly object: unknown; readonly version: string }
+  | { readonly t: "changed"; readonly kind: ChangeKind; readonly object: unknown; readonly version: string }
   | { readonly t: "bookmark"; readonly version: string }
   | { readonly t: "error"; readonly code: number | undefined; readonly message: string };
+
+export type ChangeKind = "ADDED" | "MODIFIED" | "DELETED";
 
 /** Reads one line of a watch; undefined when it is none. */
 export function watchEventOf(line: string): WatchEvent | undefined {
@@ -27,5 +29,7 @@ export function watchEventOf(line: string): WatchEvent | undefined {
   const version = textOf(at(object, "metadata", "resourceVersion"));
   if (version === undefined) return undefined;
   if (type === "BOOKMARK") return { t: "bookmark", version };
-  return type === "ADDED" || type === "MODIFIED" || type === "DELETED" ? { t: "changed", object, version } : undefined;
+  if (type === "ADDED" || type === "MODIFIED" || type === "DELETED")
+    return { t: "changed", kind: type, object, version };
+  return undefined;
 }

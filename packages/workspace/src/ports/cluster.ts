@@ -146,6 +146,11 @@ export interface Cluster {
   /** Wakes at any change of this Sandbox or its pods. It only wakes: read again. */
   changes(sandboxName: string): Subscription;
   listSandboxes(page: ListWish, within: Deadline): Promise<ListPage>;
+  /**
+   * One watch of the namespace's Sandboxes, until its connection ends or the signal aborts. Never rejects; it is for whoever calls to
+   * go on from the last version heard, and to list again where that must be.
+   */
+  watchSandboxes(wish: SandboxWatchWish, signal: AbortSignal): Promise<SandboxWatchEnd>;
   listTemplates(page: ListWish, within: Deadline): Promise<TemplatePage>;
 }
 
@@ -158,6 +163,35 @@ export interface ListWish {
 export interface ListPage {
   readonly sandboxes: readonly SandboxReading[];
   readonly continueToken: string | undefined;
+  /** The collection's: a watch from here misses nothing. */
+  readonly version: string | undefined;
+}
+
+export interface SandboxWatchWish {
+  /** What came after this version is heard. */
+  readonly from: string;
+  /** The cluster has taken the watch. */
+  readonly onOpen: () => void;
+  readonly onNews: (news: SandboxNews) => void;
+}
+
+/** What a watch says, in the cluster's order. `version`: all up to there has been said. */
+export type SandboxNews =
+  | { readonly t: "stands"; readonly sandbox: SandboxReading; readonly isNew: boolean; readonly version: string }
+  /** Deleted, or not to be read any more. */
+  | { readonly t: "gone"; readonly name: string; readonly last: SandboxReading | undefined; readonly version: string }
+  /** Something that is no workspace. */
+  | { readonly t: "nothing"; readonly version: string }
+  | { readonly t: "bookmark"; readonly version: string };
+
+export interface SandboxWatchEnd {
+  readonly why: string;
+  readonly isFault: boolean;
+  /** The cluster no longer has what came after the version (410). */
+  readonly isExpired: boolean;
+  /** Going on from the last version may miss something: list again. */
+  readonly mustList: boolean;
+  readonly retryAfterMs: number | undefined;
 }
 
 export interface TemplatePage {

@@ -1,13 +1,20 @@
 import type { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { pageSizeDefault } from "@holdfast/contract";
-import { HoldfastError } from "@holdfast/errors";
+import { watchStopped } from "@holdfast/workspace";
 import type { WorkspaceInventory } from "../inventory.ts";
 import type { WorkspaceRegistry } from "../registry.ts";
 import { continueTokenOf, pageTokenOf } from "./page-token.ts";
-import { parseDelete, parseListFilter, parseStopTimeout, refuseGuestWishes } from "./parse-inventory.ts";
+import {
+  parseDelete,
+  parseListFilter,
+  parseStopTimeout,
+  parseWatchFilter,
+  refuseGuestWishes,
+} from "./parse-inventory.ts";
 import { parseWorkspaceId } from "./parse-workspace.ts";
-import { presentSummary, presentTemplate } from "./present-inventory.ts";
+import { presentNews, presentSummary, presentTemplate } from "./present-inventory.ts";
 import type { ServiceImplementation } from "./service-implementation.ts";
+import { versionOfBookmark } from "./watch-bookmark.ts";
 
 /** Page tokens of templates are bound to this, as those of workspaces to their filter. */
 const allTemplates = { kind: "templates" };
@@ -34,8 +41,12 @@ export function inventoryService(
       return { workspace: presentSummary(summary) };
     },
 
-    async *watchWorkspaces() {
-      throw new HoldfastError("FIELD_NOT_SERVED", { message: "WatchWorkspaces is not served yet." });
+    async *watchWorkspaces(request, context) {
+      const filter = parseWatchFilter(request);
+      const under = { namespace: inventory.namespace, ...filter };
+      const from = versionOfBookmark(request.bookmark, under);
+      context.endsInDrainWith(watchStopped);
+      for await (const news of inventory.watch(filter, from, context.signal)) yield presentNews(news, under);
     },
 
     async suspendWorkspace(request, { signal }) {

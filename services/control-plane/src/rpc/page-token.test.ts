@@ -3,7 +3,7 @@ import { continueTokenOf, pageTokenOf } from "./page-token.ts";
 
 const filter = { template: "small", mode: undefined };
 const refused = expect.objectContaining({
-  reason: "INVALID_REQUEST",
+  reason: "PAGE_TOKEN_EXPIRED",
   violations: [expect.objectContaining({ field: "page_token" })],
 });
 

@@ -4,9 +4,10 @@ import {
   type InventoryServiceSuspendWorkspaceRequest,
   type ListWorkspacesRequest,
   OperatingMode,
+  type WatchWorkspacesRequest,
 } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { sandboxUidOf, stopTimeoutDefaultMs } from "@holdfast/contract";
-import type { DestroyWish, ListWorkspacesWish } from "@holdfast/workspace";
+import type { DestroyWish, ListWorkspacesWish, WatchFilter } from "@holdfast/workspace";
 import { invalidRequest } from "./interceptors/request-validation.ts";
 import { durationMs, timestampMs } from "./protobuf-time.ts";
 
@@ -23,6 +24,10 @@ export function parseListFilter(request: ListWorkspacesRequest): Omit<ListWorksp
     idPrefix: request.workspaceIdPrefix || undefined,
     modeChangedBefore: request.modeChangedBefore && timestampMs(request.modeChangedBefore),
   };
+}
+
+export function parseWatchFilter(request: WatchWorkspacesRequest): WatchFilter {
+  return { template: request.template || undefined, idPrefix: request.workspaceIdPrefix || undefined };
 }
 
 /** By object no guest is asked, so what asks for one is refused rather than ignored, whatever it says. */

@@ -35,7 +35,7 @@ beforeEach(async () => {
   server = await listenWith({
     workspaces: workspaceService(registry),
     executions: executionService(registry),
-    inventory: inventoryService(new WorkspaceInventory(on.deps), registry),
+    inventory: inventoryService(new WorkspaceInventory(on.deps, "default"), registry),
   });
 });
 afterEach(() => server[Symbol.asyncDispose]());
@@ -391,7 +391,7 @@ describe("ListWorkspaces", () => {
     expect(nextPageToken).not.toBe("");
     const other = { pageSize: 1, pageToken: nextPageToken, workspaceIdPrefix: "a" };
     expect(await wireErrorOf(server.client.unary(inventory.listWorkspaces, other))).toMatchObject({
-      reason: "INVALID_REQUEST",
+      reason: "PAGE_TOKEN_EXPIRED",
       metadata: { field: "page_token" },
     });
     expect((await wireErrorOf(server.client.unary(inventory.listWorkspaces, { pageSize: 1001 }))).reason).toBe(
