@@ -65,7 +65,7 @@ export function handleOver(ws: Handle, why: GoneWhy): HoldfastError {
 }
 
 /** True for the refusal of a call whose turn came after its handle had ended: it may be made again on a new handle. */
-export function isHandleOver(error: unknown): boolean {
+export function isHandleOver(error: unknown): error is HoldfastError {
   return error instanceof HoldfastError && error.metadata.handle === "over";
 }
 

@@ -106,17 +106,39 @@ export class WorkspaceRegistry {
 
   /** Runs a command in a workspace that is open here, or that runs and is adopted silently. */
   async *execute(id: WorkspaceId, wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
+    yield* this.stream(id, signal, (workspace) => workspace.execute(wish, signal));
+  }
+
+  /** A data-plane call that streams, on a workspace that is open here, or that runs and is adopted silently. */
+  async *stream<Event>(
+    id: WorkspaceId,
+    signal: AbortSignal,
+    open: (workspace: Workspace) => AsyncIterable<Event>,
+  ): AsyncGenerator<Event, void> {
     for (let handles = 1; ; handles += 1) {
       const entry = await this.#require(id, signal);
       entry.calls += 1;
       try {
-        return yield* entry.workspace.execute(wish, signal);
+        return yield* open(entry.workspace);
       } catch (error) {
         if (!isHandleOver(error) || handles === newHandlesMax) throw error;
       } finally {
         this.#release(entry);
       }
     }
+  }
+
+  /** A data-plane call with one answer, likewise. */
+  async ask<Answer>(
+    id: WorkspaceId,
+    signal: AbortSignal,
+    ask: (workspace: Workspace) => Promise<Answer>,
+  ): Promise<Answer> {
+    const open = async function* (workspace: Workspace): AsyncGenerator<Answer> {
+      yield await ask(workspace);
+    };
+    for await (const answer of this.stream(id, signal, open)) return answer;
+    throw new Error("a call with one answer ended without it");
   }
 
   /** Lets the handle go; false when none was open. One whose write has no known ending is kept until it has. */

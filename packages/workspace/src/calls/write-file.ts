@@ -1,5 +1,6 @@
 import { HoldfastError } from "@holdfast/errors";
 import type { FileInfo, WriteWish } from "../ports/files.ts";
+import { isHandleOver } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { askGuest } from "./guest-call.ts";
 
@@ -26,7 +27,9 @@ export async function writeFile(
       signal,
     );
   } catch (error) {
-    throw content.failure === undefined ? error : content.failure.thrown;
+    if (content.failure !== undefined) throw content.failure.thrown;
+    // On another handle the call would begin with what is left of the content.
+    throw content.state === "untouched" || !isHandleOver(error) ? error : final(error);
   }
 }
 
@@ -52,6 +55,12 @@ class Content implements AsyncIterable<Uint8Array> {
       throw thrown;
     }
   }
+}
+
+/** The refusal of a handle that is over, for a call that cannot be made on another one. */
+function final(error: HoldfastError): HoldfastError {
+  const { handle: _, ...metadata } = error.metadata;
+  return new HoldfastError(error.reason, { message: error.message, metadata, cause: error });
 }
 
 /** Something was sent and no answer came. The guest puts a content in place by one rename, once it has all of it. */

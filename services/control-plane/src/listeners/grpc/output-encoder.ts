@@ -4,6 +4,7 @@ import {
   ExecuteResponseSchema,
   type ExecutionOutput,
 } from "@holdfast/api/holdfast/v1/execution_pb";
+import { varintLength, writeVarint } from "./varint.ts";
 
 /** Wire tags: `output` of ExecuteResponse; `stream`, `offset` and `data` of ExecutionOutput. (output-encoder.test.ts) */
 const outputTag = 0x12;
@@ -39,17 +40,4 @@ function encodeOutput({ stream, offset, data }: ExecutionOutput): Buffer {
     buffer.set(data, at);
   }
   return buffer;
-}
-
-function varintLength(value: bigint): number {
-  let length = 1;
-  for (let rest = value >> 7n; rest > 0n; rest >>= 7n) length += 1;
-  return length;
-}
-
-function writeVarint(buffer: Buffer, start: number, value: bigint): number {
-  let at = start;
-  let rest = value;
-  for (; rest > 0x7fn; rest >>= 7n) at = buffer.writeUInt8(Number(rest & 0x7fn) | 0x80, at);
-  return buffer.writeUInt8(Number(rest), at);
 }

@@ -31,20 +31,23 @@ export async function listenWith(handlers: TestHandlers, callsMax?: number) {
     given: Partial<ServiceImplementation<Service>> | undefined,
   ): ServedMethod[] =>
     mountService(service, withRefusals(service, given)).map((method) => throughPipeline(method, deps));
+  const services = new Map<DescService, ServedMethod[]>([
+    [WorkspaceService, mounted(WorkspaceService, handlers.workspaces)],
+    [ExecutionService, mounted(ExecutionService, handlers.executions)],
+    [FileService, mounted(FileService, handlers.files)],
+    [InventoryService, mounted(InventoryService, handlers.inventory)],
+  ]);
   const listener = await GrpcListener.open({
     listen: { host: "127.0.0.1", port: 0 },
-    services: new Map<DescService, ServedMethod[]>([
-      [WorkspaceService, mounted(WorkspaceService, handlers.workspaces)],
-      [ExecutionService, mounted(ExecutionService, handlers.executions)],
-      [FileService, mounted(FileService, handlers.files)],
-      [InventoryService, mounted(InventoryService, handlers.inventory)],
-    ]),
+    services,
     logger,
   });
   const address = addressText(listener.address);
   const client = new TestClient(address);
   return {
     listener,
+    services,
+    logger,
     admission,
     address,
     client,
