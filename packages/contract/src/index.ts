@@ -6,3 +6,4 @@ export * from "./limits.ts";
 export * from "./object-names.ts";
 export * from "./reasons.ts";
 export * from "./timings.ts";
+export * from "./told-limits.ts";

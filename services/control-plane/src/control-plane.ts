@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { DescService } from "@bufbuild/protobuf";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
+import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { ServerService } from "@holdfast/api/holdfast/v1/server_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { Deadline, systemClock } from "@holdfast/async";
 import type { EmbeddedCluster } from "@holdfast/embedded-cluster";
@@ -21,12 +23,15 @@ import { partLogger } from "./logging.ts";
 import { WorkspaceRegistry } from "./registry.ts";
 import { serviceRelaxations } from "./relaxations.ts";
 import { executionService } from "./rpc/execution-service.ts";
+import { fileService } from "./rpc/file-service.ts";
 import { Admission } from "./rpc/interceptors/admission.ts";
 import { CallLog } from "./rpc/interceptors/call-log.ts";
 import { type ServedMethod, throughPipeline } from "./rpc/interceptors/call-pipeline.ts";
 import { inventoryService } from "./rpc/inventory-service.ts";
+import { serverService } from "./rpc/server-service.ts";
 import { type MountedMethod, mountService } from "./rpc/service-implementation.ts";
 import { workspaceService } from "./rpc/workspace-service.ts";
+import { serverInfo } from "./server-info.ts";
 import { StartFailure } from "./start-failure.ts";
 
 /** A service that serves. */
@@ -110,11 +115,14 @@ function serve(
 ): Map<DescService, ServedMethod[]> {
   const behind = (methods: readonly MountedMethod[]): ServedMethod[] =>
     methods.map((method) => throughPipeline(method, deps));
-  return new Map<DescService, ServedMethod[]>([
+  const services = new Map<DescService, ServedMethod[]>([
     [WorkspaceService, behind(mountService(WorkspaceService, workspaceService(registry)))],
     [ExecutionService, behind(mountService(ExecutionService, executionService(registry)))],
+    [FileService, behind(mountService(FileService, fileService(registry)))],
     [InventoryService, behind(mountService(InventoryService, inventoryService(inventory, registry)))],
   ]);
+  const info = () => serverInfo(services.keys(), { registry, admission: deps.admission });
+  return services.set(ServerService, behind(mountService(ServerService, serverService(info))));
 }
 
 async function connect(

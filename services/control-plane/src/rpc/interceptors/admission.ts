@@ -11,6 +11,7 @@ export class Admission {
   readonly #unaryEnd = new AbortController();
   readonly #limit: number;
   #inProgress = 0;
+  #streams = 0;
   #whenIdle: (() => void) | undefined;
 
   constructor(limit = callsMax) {
@@ -26,8 +27,13 @@ export class Admission {
     return this.#inProgress;
   }
 
+  /** Those among them that are streams, either way. */
+  get streams(): number {
+    return this.#streams;
+  }
+
   /** Admits a call, or throws. The returned function ends it; whoever enters calls it once. */
-  enter(): () => void {
+  enter(kind: MountedMethod["kind"] = "unary"): () => void {
     if (this.#streamsEnd.signal.aborted) throw drainingError("The call was not carried out");
     if (this.#inProgress >= this.#limit) {
       throw new HoldfastError("STREAM_CAPACITY", {
@@ -35,9 +41,12 @@ export class Admission {
         metadata: { limit: String(this.#limit) },
       });
     }
+    const streams = kind === "unary" ? 0 : 1;
     this.#inProgress += 1;
+    this.#streams += streams;
     return () => {
       this.#inProgress -= 1;
+      this.#streams -= streams;
       if (this.#inProgress === 0) this.#whenIdle?.();
     };
   }

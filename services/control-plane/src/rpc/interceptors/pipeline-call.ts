@@ -60,7 +60,7 @@ export class PipelineCall {
 
   /** Takes a place; throws while draining, and when there is none. */
   enter(): void {
-    this.#leave = this.#deps.admission.enter();
+    this.#leave = this.#deps.admission.enter(this.#method.kind);
   }
 
   /** A request as its handler may see it; throws what is wrong with it. */
