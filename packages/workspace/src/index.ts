@@ -1,3 +1,11 @@
+export {
+  type FileOperation,
+  type MakeDirectoryWish,
+  type MoveWish,
+  type RemoveWish,
+  type WatchWish,
+  WorkspaceFiles,
+} from "./calls/files.ts";
 export * from "./deps.ts";
 export { listTemplates, type TemplateSummary } from "./inventory/list-templates.ts";
 export { readSummary } from "./inventory/read-summary.ts";
