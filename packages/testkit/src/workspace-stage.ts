@@ -1,5 +1,5 @@
 import { type ExecutionId, isExecutionId, isWorkspaceId, type WorkspaceId } from "@holdfast/contract";
-import type { ExecutionEvent, ExecutionWish, OpenWish, SuspendWish, WorkspaceDeps } from "@holdfast/workspace";
+import type { ExecutionWish, OpenWish, SuspendWish, WorkspaceDeps } from "@holdfast/workspace";
 import { FakeCluster } from "./fake-cluster.ts";
 import { FakeGuests } from "./fake-guests.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -79,8 +79,8 @@ export function executionWish(wish: Partial<ExecutionWish> = {}): ExecutionWish 
 }
 
 /** Reads a stream to its end. */
-export async function collect(events: AsyncIterable<ExecutionEvent>): Promise<ExecutionEvent[]> {
-  const all: ExecutionEvent[] = [];
+export async function collect<Event>(events: AsyncIterable<Event>): Promise<Event[]> {
+  const all: Event[] = [];
   for await (const event of events) all.push(event);
   return all;
 }
