@@ -32,5 +32,8 @@ export const tasks = {
     args.length > 0
       ? [agentBundle, { program: "vitest", argv: ["run", "--root", root, ...args] }]
       : [...staticChecks, agentBundle, { program: "vitest", argv: ["run", "--root", root] }],
-  generate: () => [{ program: "buf", argv: ["generate", root, "--template", at("buf.gen.yaml"), "-o", root] }],
+  generate: () => [
+    { program: "buf", argv: ["generate", root, "--template", at("buf.gen.yaml"), "-o", root] },
+    script("tools/docs/generate-docs.ts"),
+  ],
 };

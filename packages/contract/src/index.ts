@@ -4,6 +4,7 @@ export * from "./guest-link.ts";
 export * from "./ids.ts";
 export * from "./limits.ts";
 export * from "./object-names.ts";
+export * from "./reason-guide.ts";
 export * from "./reasons.ts";
 export * from "./timings.ts";
 export * from "./told-limits.ts";

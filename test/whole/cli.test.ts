@@ -1,0 +1,115 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { holdfast as runCli } from "./cli.ts";
+import { dataFolder, startService } from "./harness.ts";
+
+describe("the command-line client", () => {
+  let folder: Awaited<ReturnType<typeof dataFolder>>;
+  let work: Awaited<ReturnType<typeof dataFolder>>;
+  let service: Awaited<ReturnType<typeof startService>>;
+  const holdfast = (argv: readonly string[], input?: string) =>
+    runCli(service.target, argv, { cwd: work.path, ...(input === undefined ? {} : { input }) });
+
+  beforeAll(async () => {
+    folder = await dataFolder();
+    work = await dataFolder();
+    service = await startService(folder.path);
+    expect(await holdfast(["open", "box"])).toMatchObject({ code: 0, stdout: expect.stringContaining("box created") });
+  });
+  afterAll(async () => {
+    await service.stop();
+    await folder[Symbol.asyncDispose]();
+    await work[Symbol.asyncDispose]();
+  });
+
+  it("passes a command's output and its exit code through, and a signal as a shell does", async () => {
+    const ran = await holdfast(["exec", "box", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    expect(ran).toEqual({ code: 7, stdout: "out\n", stderr: "err\n" });
+    expect((await holdfast(["exec", "box", "sh", "-c", "kill -9 $$"])).code).toBe(137);
+    expect((await holdfast(["exec", "box", "no-such-program"])).code).toBe(127);
+  });
+
+  it("gives a command its input, environment and directory", async () => {
+    const line = 'cat; echo "$GREETING"; pwd';
+    const argv = ["exec", "--stdin", "--env", "GREETING=hello there", "--cwd", "/workspace", "box", "sh", "-c", line];
+    expect(await holdfast(argv, "typed\n")).toMatchObject({ code: 0, stdout: "typed\nhello there\n/workspace\n" });
+  });
+
+  it("exits with 125 when the call itself fails, naming the reason", async () => {
+    const failed = await holdfast(["exec", "absent", "true"]);
+    expect(failed.code).toBe(125);
+    expect(failed.stderr).toMatch(/^holdfast: WORKSPACE_NOT_FOUND: /);
+  });
+
+  it("copies a file in and out, byte for byte, with its mode, replacing what stood there", async () => {
+    const content = randomBytes(3_000_001);
+    await writeFile(join(work.path, "in.bin"), content, { mode: 0o750 });
+    expect(await holdfast(["cp", "in.bin", "box:deep/down/copy.bin"])).toEqual({ code: 0, stdout: "", stderr: "" });
+    await writeFile(join(work.path, "out.bin"), "old");
+    expect((await holdfast(["cp", "box:deep/down/copy.bin", "out.bin"])).code).toBe(0);
+    expect((await readFile(join(work.path, "out.bin"))).equals(content)).toBe(true);
+    expect((await stat(join(work.path, "out.bin"))).mode & 0o777).toBe(0o750);
+    expect((await holdfast(["cp", "box:deep/down/copy.bin", "-"])).code).toBe(0);
+  });
+
+  it("copies through the standard streams and into a folder that stands", async () => {
+    expect((await holdfast(["cp", "-", "box:streamed"], "from a pipe\n")).code).toBe(0);
+    expect(await holdfast(["cp", "box:streamed", "-"])).toMatchObject({ code: 0, stdout: "from a pipe\n" });
+    await mkdir(join(work.path, "folder"));
+    expect((await holdfast(["cp", "box:streamed", "folder"])).code).toBe(0);
+    expect(await readFile(join(work.path, "folder/streamed"), "utf8")).toBe("from a pipe\n");
+  });
+
+  it("copies a tree when it is asked to, and refuses it otherwise", async () => {
+    await mkdir(join(work.path, "tree/sub"), { recursive: true });
+    await writeFile(join(work.path, "tree/a"), "a");
+    await writeFile(join(work.path, "tree/sub/b"), "b");
+    const refused = await holdfast(["cp", "tree", "box:tree"]);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("--recursive") });
+    expect((await holdfast(["cp", "-r", "tree", "box:tree"])).code).toBe(0);
+    expect((await holdfast(["cp", "-r", "box:tree", "back"])).code).toBe(0);
+    expect((await readdir(join(work.path, "back"), { recursive: true })).sort()).toEqual(["a", "sub", "sub/b"]);
+  });
+
+  it("leaves nothing on this side when a copy fails", async () => {
+    const failed = await holdfast(["cp", "box:not-there", "never"]);
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("FILE_NOT_FOUND") });
+    expect((await readdir(work.path)).filter((name) => name.startsWith("never"))).toEqual([]);
+  });
+
+  it("lists files and workspaces for people and for programs", async () => {
+    await holdfast(["exec", "box", "sh", "-c", "mkdir -p listed; echo 12345 > listed/five; ln -s five listed/link"]);
+    const files = await holdfast(["ls", "box:listed"]);
+    expect(files.stdout).toMatch(/^- 0\d{3} +6 .* five\nl .* link -> five\n$/);
+    const rows = (await holdfast(["--json", "ls", "box:listed"])).stdout.trim().split("\n");
+    expect(rows.map((row) => JSON.parse(row).path)).toEqual(["listed/five", "listed/link"]);
+    expect((await holdfast(["list"])).stdout).toMatch(/WORKSPACE.*\nbox +running +default/);
+    expect(JSON.parse((await holdfast(["--json", "list", "--prefix", "bo"])).stdout)).toMatchObject({
+      workspaceId: "box",
+    });
+  });
+
+  it("suspends and resumes, and removes a disk only when it is asked for by name", async () => {
+    await holdfast(["open", "other"]);
+    expect((await holdfast(["suspend", "other"])).stdout).toMatch(/other is suspended/);
+    expect((await holdfast(["resume", "other"])).stdout).toMatch(/other runs/);
+    expect(await holdfast(["rm", "other"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--delete-disk"),
+    });
+    expect((await holdfast(["list"])).stdout).toContain("other");
+    expect((await holdfast(["rm", "other", "--delete-disk"])).code).toBe(0);
+    expect((await holdfast(["list"])).stdout).not.toContain("other");
+    await holdfast(["exec", "box", "touch", "gone"]);
+    expect((await holdfast(["rm", "box:gone"])).code).toBe(0);
+    expect((await holdfast(["rm", "box:gone"])).stderr).toContain("FILE_NOT_FOUND");
+  });
+
+  it("says one line when no service listens", async () => {
+    const failed = await runCli("127.0.0.1:9", ["list"]);
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("the service was not reached") });
+    expect(failed.stderr.trim().split("\n")).toHaveLength(1);
+  });
+});
