@@ -5,16 +5,24 @@ import { getOption } from "@bufbuild/protobuf";
 import { field as fieldRules } from "@holdfast/api/buf/validate/validate_pb";
 import { file_holdfast_v1_common } from "@holdfast/api/holdfast/v1/common_pb";
 import { file_holdfast_v1_execution } from "@holdfast/api/holdfast/v1/execution_pb";
+import { file_holdfast_v1_file } from "@holdfast/api/holdfast/v1/file_pb";
 import { file_holdfast_v1_inventory } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { file_holdfast_v1_server } from "@holdfast/api/holdfast/v1/server_pb";
 import { file_holdfast_v1_workspace } from "@holdfast/api/holdfast/v1/workspace_pb";
 import {
   epochMax,
   executionIdPattern,
+  fileBatchMax,
+  fileChunkMaxBytes,
   pageSizeMax,
+  pathMaxBytes,
+  putFileMaxBytes,
   reasons,
+  requestMaxBytes,
   runCommandOutputMaxBytes,
   startStopTimeoutMaxMs,
   stdinMaxBytes,
+  walkVisitedMax,
   workspaceIdMaxLength,
   workspaceIdPattern,
 } from "@holdfast/contract";
@@ -24,7 +32,9 @@ const root = dirname(import.meta.dirname);
 const files = [
   file_holdfast_v1_common,
   file_holdfast_v1_execution,
+  file_holdfast_v1_file,
   file_holdfast_v1_inventory,
+  file_holdfast_v1_server,
   file_holdfast_v1_workspace,
 ];
 const messages = files.flatMap((file) => file.messages);
@@ -33,6 +43,10 @@ const fields = messages.flatMap((message) => message.fields.map((field) => ({ me
 function rulesOf(message: DescMessage, field: DescField) {
   return { where: `${message.name}.${field.name}`, rules: getOption(field, fieldRules) };
 }
+
+const pathFields = ["path", "from", "to", "glob"];
+
+const protoOf = (name: string): string => readFileSync(join(root, `proto/holdfast/v1/${name}.proto`), "utf8");
 
 const named = (name: string) =>
   fields.filter(({ field }) => field.name === name).map(({ message, field }) => rulesOf(message, field));
@@ -79,10 +93,35 @@ describe("one number, one place: the protos agree with the contract", () => {
     }
   });
 
+  it("on paths, contents of files and what one walk may look at", () => {
+    const paths = fields
+      .filter(({ message, field }) => message.file === file_holdfast_v1_file && pathFields.includes(field.name))
+      .filter(({ message }) => message.name.endsWith("Request") || message.name === "WriteFileStart")
+      .map(({ message, field }) => rulesOf(message, field));
+    expect(paths.length).toBeGreaterThanOrEqual(11);
+    for (const { where, rules } of paths) {
+      expect(rules.type, where).toMatchObject({
+        case: "string",
+        value: { maxBytes: BigInt(pathMaxBytes), notContains: "\0" },
+      });
+    }
+    const contents = named("data").filter(({ where }) => where.endsWith("Request.data"));
+    expect(contents.map(({ where }) => where)).toEqual(["WriteFileRequest.data", "PutFileRequest.data"]);
+    for (const { where, rules } of contents) {
+      expect(rules.type, where).toMatchObject({ value: { maxLen: BigInt(putFileMaxBytes) } });
+    }
+    // With what comes around it, the largest content still fits a request.
+    expect(putFileMaxBytes + 2 * pathMaxBytes).toBeLessThan(requestMaxBytes);
+    expect(named("max_visited")[0]?.rules.type).toMatchObject({ value: { lte: BigInt(walkVisitedMax) } });
+    const text = protoOf("file");
+    expect(text).toContain(`Default and most: ${walkVisitedMax.toLocaleString("en")}.`);
+    expect(text.match(/At most 500\./g)).toHaveLength(2);
+    expect(fileBatchMax).toBe(500);
+    expect(text).toContain(`At most ${fileChunkMaxBytes / 1024} KiB.`);
+  });
+
   it("on reasons: a proto comment names only what the catalogue has", () => {
-    const texts = ["workspace", "execution", "inventory", "common"].map((name) =>
-      readFileSync(join(root, `proto/holdfast/v1/${name}.proto`), "utf8"),
-    );
+    const texts = ["workspace", "execution", "inventory", "common", "file", "server"].map(protoOf);
     const mentioned = texts.flatMap((text) =>
       [...text.matchAll(/\/\/ +Reasons[^:]*:((?:.*\n *\/\/)*.*)\n/g)].flatMap(
         (match) => match[1]?.match(/\b[A-Z][A-Z]+(?:_[A-Z]+)+\b/g) ?? [],

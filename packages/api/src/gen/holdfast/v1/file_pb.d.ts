@@ -1004,9 +1004,12 @@ export declare const FileService: GenService<{
   },
   /**
    * Replaces or creates a file from a stream: one `start`, then its bytes. Atomic and durable: answers once the whole content has been
-   * fsynced and renamed into place. Any failure, and a client that goes away, leaves the old file whole and no temporary one.
+   * fsynced and renamed into place. Any failure, and a client that goes away, leaves the old file whole and no temporary one. The
+   * content ends with the client's half-close: a client whose cancellation is a half-close and then a reset sets `size`, so that what was
+   * sent until then can never pass for the whole.
    *
-   * Reasons: FILE_EXISTS, FILE_CHANGED, FILE_NOT_FOUND (no parent), NOT_REGULAR_FILE, DISK_FULL.
+   * Reasons: FILE_EXISTS, FILE_CHANGED, FILE_NOT_FOUND (no parent), NOT_REGULAR_FILE, DISK_FULL, FILE_OUTCOME_UNKNOWN (the old content
+   * or the new one stands whole: look before writing again).
    *
    * @generated from rpc holdfast.v1.FileService.WriteFile
    */
@@ -1066,7 +1069,7 @@ export declare const FileService: GenService<{
   /**
    * Makes a directory.
    *
-   * Reasons: FILE_EXISTS, FILE_NOT_FOUND (no parent), DISK_FULL.
+   * Reasons: FILE_EXISTS, FILE_NOT_FOUND (no parent), DISK_FULL, FILE_OUTCOME_UNKNOWN.
    *
    * @generated from rpc holdfast.v1.FileService.MakeDirectory
    */
@@ -1078,7 +1081,7 @@ export declare const FileService: GenService<{
   /**
    * Removes a file, a symbolic link itself, or a directory.
    *
-   * Reasons: FILE_NOT_FOUND, DIRECTORY_NOT_EMPTY.
+   * Reasons: FILE_NOT_FOUND, DIRECTORY_NOT_EMPTY, FILE_OUTCOME_UNKNOWN.
    *
    * @generated from rpc holdfast.v1.FileService.RemoveFile
    */
@@ -1090,7 +1093,7 @@ export declare const FileService: GenService<{
   /**
    * Renames within the workspace, atomically.
    *
-   * Reasons: FILE_NOT_FOUND, FILE_EXISTS, DIRECTORY_NOT_EMPTY.
+   * Reasons: FILE_NOT_FOUND, FILE_EXISTS, DIRECTORY_NOT_EMPTY, FILE_OUTCOME_UNKNOWN.
    *
    * @generated from rpc holdfast.v1.FileService.MoveFile
    */
