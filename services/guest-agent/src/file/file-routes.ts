@@ -1,7 +1,13 @@
-import { FileService, ListResponseSchema, RemoveResponseSchema } from "@holdfast/api/holdfast/guest/v1/file_pb";
-import type { Router } from "@holdfast/guest-link";
-import { sendBatches } from "./file-batches.ts";
+import {
+  FileService,
+  ListResponseSchema,
+  RemoveResponseSchema,
+  WalkResponseSchema,
+} from "@holdfast/api/holdfast/guest/v1/file_pb";
+import type { AgentStream, Router } from "@holdfast/guest-link";
+import { BatchSender } from "./batch-sender.ts";
 import { fileErrorOf } from "./file-errors.ts";
+import type { FileInfoInit } from "./file-info.ts";
 import { FileStreams } from "./file-streams.ts";
 import type { Libc } from "./libc.ts";
 import { listDirectory } from "./list-directory.ts";
@@ -11,12 +17,14 @@ import { readFile } from "./read-file.ts";
 import { removeFile } from "./remove-file.ts";
 import type { Staging } from "./staging.ts";
 import { statFile } from "./stat-file.ts";
+import { walkTree } from "./walk-tree.ts";
+import { watchDirectory } from "./watch-directory.ts";
 import type { WorkspaceTree } from "./workspace-tree.ts";
 import { writeFile } from "./write-file.ts";
 
 /** Serves files. */
 export function routeFiles(router: Router, tree: WorkspaceTree, staging: Staging, libc: Libc | undefined): void {
-  const { stat, makeDirectory: make, move, remove, read, write, list } = FileService.method;
+  const { stat, makeDirectory: make, move, remove, read, write, list, walk, watch } = FileService.method;
   const streams = new FileStreams();
   router
     .unary(stat, async ({ path }) => ({ file: await answered(path, () => statFile(tree, path)) }))
@@ -36,13 +44,32 @@ export function routeFiles(router: Router, tree: WorkspaceTree, staging: Staging
     )
     .stream(list, ({ path }, stream) =>
       streams.run(() =>
-        sendBatches(
-          listDirectory(tree, path, stream.context.signal),
-          (files) => stream.sendMessage(ListResponseSchema, { files }),
-          () => stream.drained(),
+        sendLists(stream, listDirectory(tree, path, stream.context.signal), (files) =>
+          stream.sendMessage(ListResponseSchema, { files }),
         ),
       ),
-    );
+    )
+    .stream(walk, (request, stream) =>
+      streams.run(() =>
+        sendLists(stream, walkTree(tree, request, stream.context.signal), (files) =>
+          stream.sendMessage(WalkResponseSchema, { files }),
+        ),
+      ),
+    )
+    .stream(watch, (request, stream) => streams.run(() => watchDirectory(tree, libc, request, stream)));
+}
+
+/** Sends what is known at once: the next list may take a while. */
+async function sendLists(
+  stream: AgentStream,
+  lists: AsyncIterable<readonly FileInfoInit[]>,
+  send: (files: FileInfoInit[]) => boolean,
+): Promise<void> {
+  const sender = new BatchSender(stream, send);
+  for await (const files of lists) {
+    await sender.add(files);
+    await sender.flush();
+  }
 }
 
 /** Whatever the kernel refuses is an answer, not a defect of the agent. */

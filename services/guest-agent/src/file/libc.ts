@@ -10,6 +10,8 @@ export interface Libc {
   /** Watches a directory; the number by which its events come. Throws what the kernel says. */
   inotifyAdd(fd: number, path: string, mask: number): number;
   inotifyRemove(fd: number, watch: number): void;
+  /** From now on SIGIO comes to this process whenever there is something to read. */
+  signalWhenReadable(fd: number): void;
 }
 
 /** The part of koffi that is used. */
@@ -26,6 +28,9 @@ interface NativeFunction {
 
 const atCwd = -100;
 const renameNoReplaceFlag = 1;
+const setFlags = 4;
+const setOwner = 8;
+const asyncFlag = 0o20_000;
 const inNonblock = 0o4_000;
 const inCloexec = 0o2_000_000;
 
@@ -50,6 +55,7 @@ function libcOf(koffi: Koffi): Libc {
   const inotifyInit = lib.func("int inotify_init1(int flags)");
   const inotifyAddWatch = lib.func("int inotify_add_watch(int fd, const char *path, uint32_t mask)");
   const inotifyRmWatch = lib.func("int inotify_rm_watch(int fd, int watch)");
+  const fcntl = lib.func("int fcntl(int fd, int command, long argument)");
   const names = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
   const checked = (result: number, call: string): number => {
     if (result >= 0) return result;
@@ -73,6 +79,10 @@ function libcOf(koffi: Koffi): Libc {
       }),
     inotifyOpen: () => checked(inotifyInit(inNonblock | inCloexec), "inotify_init1"),
     inotifyAdd: (fd, path, mask) => checked(inotifyAddWatch(fd, path, mask), "inotify_add_watch"),
+    signalWhenReadable: (fd) => {
+      checked(fcntl(fd, setOwner, process.pid), "fcntl F_SETOWN");
+      checked(fcntl(fd, setFlags, inNonblock | asyncFlag), "fcntl F_SETFL");
+    },
     inotifyRemove: (fd, watch) => {
       inotifyRmWatch(fd, watch); // It may be gone by itself, with its directory.
     },
