@@ -69,9 +69,9 @@ export class WorkspaceRegistry {
   }
 
   /** Suspends by object: in the turn of the handle that is open here, else without leaving one. No guest is asked. */
-  suspendObject(id: WorkspaceId, stopTimeoutMs: number, caller: AbortSignal): ReturnType<Workspace["suspend"]> {
+  async suspendObject(id: WorkspaceId, stopTimeoutMs: number, caller: AbortSignal): ReturnType<Workspace["suspend"]> {
     const wish = { flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs }, stopTimeoutMs };
-    return this.#use(id, (workspace) => workspace.suspend(wish, caller), "by object");
+    return await this.#byObject(id, caller, (workspace, until) => workspace.suspend(wish, until));
   }
 
   /** Deletes by object, disk and all; true when a DELETE was sent. In the turn of the handle that is open here, else without leaving one. */
@@ -82,7 +82,7 @@ export class WorkspaceRegistry {
   ): Promise<boolean> {
     const flush = { enabled: false, timeoutMs: flushTimeoutDefaultMs };
     const wish: DestroyWish = { deleteDisk: true, expectedSandboxUid, flush, stopTimeoutMs };
-    return (await this.#use(id, (workspace) => workspace.destroy(wish, caller), "by object")).deleted;
+    return (await this.#byObject(id, caller, (workspace, until) => workspace.destroy(wish, until))).deleted;
   }
 
   /** The workspace as it stands: its handle's view, or read through where none is open here. */
@@ -207,6 +207,20 @@ export class WorkspaceRegistry {
   async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {
     using within = new Deadline(this.#deps.clock, guestHealthTimeoutMs, caller);
     return await workspace.health(within);
+  }
+
+  /** What was begun by object is the registry's, so that no handle outlives it: a caller that goes away ends only its own wait. */
+  #byObject<Result>(
+    id: WorkspaceId,
+    caller: AbortSignal,
+    run: (workspace: Workspace, until: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    caller.throwIfAborted();
+    const until = this.#closed.signal;
+    return orAborted(
+      this.#use(id, (workspace) => run(workspace, until), "by object"),
+      caller,
+    );
   }
 
   async #use<Result>(
