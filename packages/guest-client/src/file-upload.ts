@@ -18,7 +18,7 @@ export async function upload(
   signal: AbortSignal,
 ): Promise<FileInfo> {
   const answer = Promise.withResolvers<WriteResponse>();
-  answer.promise.catch(() => undefined); // It may come while the content is waited for, and is awaited below.
+  const early = new EarlyEnd(answer.promise);
   let response: WriteResponse | undefined;
   const listener = {
     message: (payload: Buffer) => {
@@ -42,9 +42,9 @@ export async function upload(
     try {
       // Each wait also ends with the guest's answer: a full disk is told at once, whatever the content still does.
       for (;;) {
-        const part = await Promise.race([parts.next(), answer.promise.then(early)]);
+        const part = await early.or(parts.next());
         if (part.done) break;
-        if (!stream.sendData(part.value)) await Promise.race([stream.drained(), answer.promise.then(early)]);
+        if (!stream.sendData(part.value)) await early.or(stream.drained());
       }
       done = true;
       stream.sendEof();
@@ -61,8 +61,29 @@ export async function upload(
   }
 }
 
-function early(): never {
-  throw new LinkProtocolError("the write was called complete before all bytes were sent");
+/**
+ * Ends the wait that is under way when the guest's answer comes before all was sent. One reaction for all waits: a promise keeps each
+ * that is added to it until it settles, and with it what it was raced against, which here would be the whole content.
+ */
+class EarlyEnd {
+  #error: unknown;
+  #reject: ((error: unknown) => void) | undefined;
+
+  constructor(answer: Promise<unknown>) {
+    const end = (error: unknown): void => {
+      this.#error = error;
+      this.#reject?.(error);
+    };
+    answer.then(() => end(new LinkProtocolError("the write was called complete before all bytes were sent")), end);
+  }
+
+  or<Value>(step: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      this.#reject = reject;
+      step.then(resolve, reject);
+      if (this.#error !== undefined) reject(this.#error);
+    });
+  }
 }
 
 function requestOf(wish: WriteWish) {
