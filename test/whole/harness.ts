@@ -6,6 +6,7 @@ import { type Client, Code, ConnectError, createClient } from "@connectrpc/conne
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ErrorInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
+import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { clusterReady, type ServiceProcess, serviceReady, startServiceProcess } from "../../tools/service-process.ts";
@@ -14,6 +15,7 @@ import { clusterReady, type ServiceProcess, serviceReady, startServiceProcess } 
 export interface Clients {
   readonly workspaces: Client<typeof WorkspaceService>;
   readonly executions: Client<typeof ExecutionService>;
+  readonly files: Client<typeof FileService>;
   readonly inventory: Client<typeof InventoryService>;
 }
 
@@ -22,6 +24,7 @@ export function clientsOf(target: string): Clients {
   return {
     workspaces: createClient(WorkspaceService, transport),
     executions: createClient(ExecutionService, transport),
+    files: createClient(FileService, transport),
     inventory: createClient(InventoryService, transport),
   };
 }
