@@ -78,7 +78,7 @@ export class KubeCluster implements Cluster {
     this.#writer = new Writer(deps);
     this.#owned = new Owned(this.#api, this.#reader, init.log);
     this.#feed = new ChangeFeed(deps);
-    this.#watchDeps = { ...deps, resource: sandboxes, labelSelector: undefined, disk: this.#disk };
+    this.#watchDeps = { ...deps, resource: sandboxes, labelSelector: undefined };
   }
 
   async readTemplate(name: string, within: Deadline): Promise<TemplateReading> {
@@ -145,7 +145,7 @@ export class KubeCluster implements Cluster {
   }
 
   async listSandboxes(page: ListWish, within: Deadline): Promise<ListPage> {
-    return await this.#page(sandboxes, page, (body) => readWorkspacePage(body, this.#disk, this.#log), within);
+    return await this.#page(sandboxes, page, (body) => readWorkspacePage(body, this.#log), within);
   }
 
   watchSandboxes(wish: SandboxWatchWish, signal: AbortSignal): Promise<SandboxWatchEnd> {

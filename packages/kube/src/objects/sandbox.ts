@@ -1,5 +1,5 @@
 import { annotations, podLabels, sandboxUidOf } from "@holdfast/contract";
-import type { Mode, SandboxReading, Stamps } from "@holdfast/workspace";
+import type { ListedSandbox, Mode, SandboxReading, Stamps } from "@holdfast/workspace";
 import { type DiskKind, diskVerdict } from "./disk.ts";
 import {
   at,
@@ -17,31 +17,45 @@ import {
 
 /** Reads a Sandbox. Throws ObjectUnreadable where guessing could lose a workspace: identity, versions, mode, annotations. */
 export function readSandboxObject(value: unknown, disk: DiskKind): SandboxReading {
+  const listed = readListedSandbox(value);
   const object = requireObject(value, "Sandbox");
   const metadata = requireObject(member(object, "metadata"), "metadata");
   const spec = requireObject(member(object, "spec"), "spec");
-  const podTemplate = optionalObject(member(spec, "podTemplate"), "spec.podTemplate");
-  const annotationMap = optionalObject(member(metadata, "annotations"), "metadata.annotations");
-  const modeText = optionalText(member(spec, "operatingMode"), "spec.operatingMode");
+  const podTemplate = member(spec, "podTemplate");
   const shutdownTime = optionalText(member(spec, "shutdownTime"), "spec.shutdownTime");
   return {
-    name: requireText(member(metadata, "name"), "metadata.name"),
-    uid: sandboxUidOf(requireText(member(metadata, "uid"), "metadata.uid")),
+    ...listed,
     resourceVersion: requireText(member(metadata, "resourceVersion"), "metadata.resourceVersion"),
     generation: generationOf(metadata),
     observedGeneration: observedGenerationOf(object),
-    mode: modeOf(modeText),
-    lacks: { annotations: annotationMap === undefined, mode: modeText === undefined },
+    lacks: {
+      annotations: member(metadata, "annotations") === undefined,
+      mode: member(spec, "operatingMode") === undefined,
+    },
     deleting: member(metadata, "deletionTimestamp") !== undefined,
-    createdAt: createdAtOf(metadata),
-    stamps: stampsOf(annotationMap ?? {}),
-    template: textOf(at(podTemplate, "metadata", "labels", podLabels.template)),
     runtimeClassName: textOf(at(podTemplate, "spec", "runtimeClassName")),
     disk: diskVerdict(podTemplate, member(spec, "volumeClaimTemplates"), disk),
     shutdown:
       shutdownTime === undefined
         ? undefined
         : { time: shutdownTime, policy: textOf(member(spec, "shutdownPolicy")) ?? "Retain" },
+  };
+}
+
+/** Reads of a Sandbox what a list tells. Throws ObjectUnreadable as a whole reading does. */
+export function readListedSandbox(value: unknown): ListedSandbox {
+  const object = requireObject(value, "Sandbox");
+  const metadata = requireObject(member(object, "metadata"), "metadata");
+  const spec = requireObject(member(object, "spec"), "spec");
+  const podTemplate = optionalObject(member(spec, "podTemplate"), "spec.podTemplate");
+  const annotationMap = optionalObject(member(metadata, "annotations"), "metadata.annotations");
+  return {
+    name: requireText(member(metadata, "name"), "metadata.name"),
+    uid: sandboxUidOf(requireText(member(metadata, "uid"), "metadata.uid")),
+    mode: modeOf(optionalText(member(spec, "operatingMode"), "spec.operatingMode")),
+    createdAt: createdAtOf(metadata),
+    stamps: stampsOf(annotationMap ?? {}),
+    template: textOf(at(podTemplate, "metadata", "labels", podLabels.template)),
   };
 }
 

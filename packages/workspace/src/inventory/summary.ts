@@ -1,15 +1,15 @@
 import { workspaceIdOf } from "@holdfast/contract";
 import { holderEpochOf } from "../fence/holder-epoch.ts";
-import type { SandboxReading } from "../ports/cluster.ts";
+import type { ListedSandbox } from "../ports/cluster.ts";
 import type { WorkspaceSummary } from "../view.ts";
 
 /** The summary of an object of the inventory; undefined unless it has the name prefix *and* the template label. */
-export function inventorySummaryOf(sandbox: SandboxReading): WorkspaceSummary | undefined {
+export function inventorySummaryOf(sandbox: ListedSandbox): WorkspaceSummary | undefined {
   return sandbox.template === undefined ? undefined : summaryOf(sandbox);
 }
 
 /** The summary of whatever stands under a workspace's name; undefined for another name. */
-export function summaryOf(sandbox: SandboxReading): WorkspaceSummary | undefined {
+export function summaryOf(sandbox: ListedSandbox): WorkspaceSummary | undefined {
   const id = workspaceIdOf(sandbox.name);
   if (id === undefined) return undefined;
   const epoch = holderEpochOf(sandbox.stamps.holderEpoch);

@@ -27,6 +27,9 @@ export interface SandboxReading {
   readonly shutdown: { readonly time: string; readonly policy: string } | undefined;
 }
 
+/** What lists and watches tell of a Sandbox: all that a summary needs, and nothing that a write could be composed from. */
+export type ListedSandbox = Pick<SandboxReading, "name" | "uid" | "mode" | "createdAt" | "stamps" | "template">;
+
 /** Our annotations, as text. Absent ones are undefined. */
 export interface Stamps {
   readonly holderEpoch: string | undefined;
@@ -161,7 +164,7 @@ export interface ListWish {
 }
 
 export interface ListPage {
-  readonly sandboxes: readonly SandboxReading[];
+  readonly sandboxes: readonly ListedSandbox[];
   readonly continueToken: string | undefined;
   /** The collection's: a watch from here misses nothing. */
   readonly version: string | undefined;
@@ -177,9 +180,9 @@ export interface SandboxWatchWish {
 
 /** What a watch says, in the cluster's order. `version`: all up to there has been said. */
 export type SandboxNews =
-  | { readonly t: "stands"; readonly sandbox: SandboxReading; readonly isNew: boolean; readonly version: string }
+  | { readonly t: "stands"; readonly sandbox: ListedSandbox; readonly isNew: boolean; readonly version: string }
   /** Deleted, or not to be read any more. */
-  | { readonly t: "gone"; readonly name: string; readonly last: SandboxReading | undefined; readonly version: string }
+  | { readonly t: "gone"; readonly name: string; readonly last: ListedSandbox | undefined; readonly version: string }
   /** Something that is no workspace. */
   | { readonly t: "nothing"; readonly version: string }
   | { readonly t: "bookmark"; readonly version: string };
