@@ -79,14 +79,14 @@ export class Reader {
       if (within.signal.aborted) throw overReason(attempt, within, error);
       return { why: `the API server did not answer (${error.message})`, cause: error, retryAfterMs: undefined };
     }
+    if (answer.status >= 200 && answer.status < 300 && typeof answer.body !== "string") {
+      return { found: { t: "found", body: answer.body } };
+    }
     const why = `the API server answered ${answer.status}: ${wordsOf(answer)}`;
     if (answer.status === 429 || answer.status >= 500)
       return { why, cause: undefined, retryAfterMs: answer.retryAfterMs };
-    if (answer.status >= 200 && answer.status < 300) {
-      // A body that is no JSON is an answer of something in between.
-      if (typeof answer.body === "string") return { why, cause: undefined, retryAfterMs: undefined };
-      return { found: { t: "found", body: answer.body } };
-    }
+    // A body that is no JSON is an answer of something in between.
+    if (answer.status >= 200 && answer.status < 300) return { why, cause: undefined, retryAfterMs: undefined };
     return { found: refusalOf(attempt, answer, why) };
   }
 
