@@ -9,9 +9,12 @@ type ClientStreamingMethod = Extract<ServedMethod, { kind: "client_streaming" }>
 type Call = grpc.ServerReadableStream<Incoming, Message>;
 
 /** Serves a client-streaming method on grpc-js. An error is answered at once, whatever the client is still sending. */
-export function serveClientStreaming(method: ClientStreamingMethod): grpc.handleClientStreamingCall<Incoming, Message> {
+export function serveClientStreaming(
+  method: ClientStreamingMethod,
+  forced: AbortSignal,
+): grpc.handleClientStreamingCall<Incoming, Message> {
   return (call, respond) => {
-    const { context, answered } = contextOf(call);
+    const { context, answered } = contextOf(call, forced);
     readOneAhead(call);
     method.serve(requestsOf(call, context.signal), context).then(
       (response) => {

@@ -7,13 +7,19 @@ type Call = Pick<grpc.ServerUnaryCall<unknown, unknown>, "metadata" | "cancelled
   once(event: "cancelled", listener: () => void): unknown;
 };
 
-/** The context of a grpc-js call, and the way to stop listening to it once it is answered. */
-export function contextOf(call: Call): { readonly context: CallContext; readonly answered: () => void } {
+/**
+ * The context of a grpc-js call, and the way to stop listening to it once it is answered.
+ * @param forced aborts when the listener ends what is left by force, which is not the client's end
+ */
+export function contextOf(
+  call: Call,
+  forced: AbortSignal,
+): { readonly context: CallContext; readonly answered: () => void } {
   const controller = new AbortController();
   let answered = false;
   // grpc-js emits it after every call, also a good one; before the answer it means the client's end or its deadline.
   call.once("cancelled", () => {
-    if (!answered) controller.abort(new ClientEndedCall());
+    if (!answered && !forced.aborted) controller.abort(new ClientEndedCall());
   });
   if (call.cancelled) controller.abort(new ClientEndedCall());
   const deadline = call.getDeadline();

@@ -24,11 +24,13 @@ export interface GrpcListenerInit {
 export class GrpcListener implements Listener {
   readonly #server: grpc.Server;
   readonly #health: Health;
+  readonly #forced: AbortController;
   readonly address: ListenAddress;
 
-  private constructor(server: grpc.Server, health: Health, address: ListenAddress) {
+  private constructor(server: grpc.Server, health: Health, forced: AbortController, address: ListenAddress) {
     this.#server = server;
     this.#health = health;
+    this.#forced = forced;
     this.address = address;
   }
 
@@ -47,15 +49,16 @@ export class GrpcListener implements Listener {
     if (!raiseReceiveWindows(server))
       logger.warn("this grpc-js does not let receive windows be raised: uploads are slow over long distances");
     const descriptors = [...services.keys()];
+    const forced = new AbortController();
     for (const [service, methods] of services) {
-      const { definition, implementation } = grpcServiceOf(service, methods);
+      const { definition, implementation } = grpcServiceOf(service, methods, forced.signal);
       server.addService(definition, implementation);
     }
     const health = new Health(descriptors);
     health.addTo(server);
     addReflection(server, descriptors);
     const port = await bind(server, listen);
-    return new GrpcListener(server, health, { host: listen.host, port });
+    return new GrpcListener(server, health, forced, { host: listen.host, port });
   }
 
   /** Answers health checks with NOT_SERVING from now on. */
@@ -63,10 +66,11 @@ export class GrpcListener implements Listener {
     this.#health.set("NOT_SERVING");
   }
 
-  /** Closes: takes no new connection, waits for calls until the signal aborts, then ends what is left. */
+  /** Closes: takes no new connection, waits for calls until the signal aborts, then ends what is left, which no call takes for its client's end. */
   async close(signal: AbortSignal): Promise<void> {
     await new Promise<void>((resolve) => {
       const force = (): void => {
+        this.#forced.abort();
         this.#server.forceShutdown();
         resolve();
       };

@@ -17,25 +17,29 @@ export interface GrpcService {
 }
 
 /** Mounts served methods of one service on grpc-js. */
-export function grpcServiceOf(service: DescService, methods: readonly ServedMethod[]): GrpcService {
+export function grpcServiceOf(
+  service: DescService,
+  methods: readonly ServedMethod[],
+  forced: AbortSignal,
+): GrpcService {
   const definition: Record<string, grpc.MethodDefinition<Incoming, Message>> = {};
   const implementation: grpc.UntypedServiceImplementation = {};
   for (const method of methods) {
     const { descriptor } = method;
     definition[descriptor.name] = definitionOf(service, descriptor);
-    implementation[descriptor.name] = handlerOf(method);
+    implementation[descriptor.name] = handlerOf(method, forced);
   }
   return { definition, implementation };
 }
 
-function handlerOf(method: ServedMethod): grpc.UntypedHandleCall {
+function handlerOf(method: ServedMethod, forced: AbortSignal): grpc.UntypedHandleCall {
   switch (method.kind) {
     case "unary":
-      return serveUnary(method);
+      return serveUnary(method, forced);
     case "server_streaming":
-      return serveServerStreaming(method);
+      return serveServerStreaming(method, forced);
     case "client_streaming":
-      return serveClientStreaming(method);
+      return serveClientStreaming(method, forced);
   }
 }
 

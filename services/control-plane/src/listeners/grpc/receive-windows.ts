@@ -2,6 +2,7 @@ import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Duplex } from "node:stream";
 import type * as grpc from "@grpc/grpc-js";
 import { receiveConnectionWindowBytes, receiveWindowBytes } from "@holdfast/contract";
+import { cancelLimits } from "../cancel-limits.ts";
 import { shortenTimeout } from "../long-timeout.ts";
 
 /**
@@ -14,6 +15,7 @@ export function raiseReceiveWindows(server: grpc.Server): boolean {
   if (typeof inside.commonServerOptions !== "object" || typeof inside._setupHandlers !== "function") return false;
   const options = inside.commonServerOptions;
   options.settings = { ...options.settings, initialWindowSize: receiveWindowBytes };
+  Object.assign(options, cancelLimits);
   const setUp = inside._setupHandlers.bind(server);
   inside._setupHandlers = (http2Server, ...rest) => {
     http2Server.on("session", (session: ServerHttp2Session) => {

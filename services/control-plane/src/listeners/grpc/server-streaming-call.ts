@@ -9,9 +9,12 @@ type ServerStreamingMethod = Extract<ServedMethod, { kind: "server_streaming" }>
 type Call = grpc.ServerWritableStream<Incoming, Message>;
 
 /** Serves a server-streaming method on grpc-js: the next response is asked for only when there is room for it. */
-export function serveServerStreaming(method: ServerStreamingMethod): grpc.handleServerStreamingCall<Incoming, Message> {
+export function serveServerStreaming(
+  method: ServerStreamingMethod,
+  forced: AbortSignal,
+): grpc.handleServerStreamingCall<Incoming, Message> {
   return (call) => {
-    const { context, answered } = contextOf(call);
+    const { context, answered } = contextOf(call, forced);
     pump(method, call, context).then(
       () => {
         answered();

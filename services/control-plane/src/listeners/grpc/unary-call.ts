@@ -8,9 +8,9 @@ import { grpcStatusOf } from "./grpc-status.ts";
 type UnaryMethod = Extract<ServedMethod, { kind: "unary" }>;
 
 /** Serves a unary method on grpc-js. */
-export function serveUnary(method: UnaryMethod): grpc.handleUnaryCall<Incoming, Message> {
+export function serveUnary(method: UnaryMethod, forced: AbortSignal): grpc.handleUnaryCall<Incoming, Message> {
   return (call, respond) => {
-    const { context, answered } = contextOf(call);
+    const { context, answered } = contextOf(call, forced);
     method.serve(call.request, context).then(
       (response) => {
         answered();

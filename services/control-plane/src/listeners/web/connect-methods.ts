@@ -52,13 +52,11 @@ async function* respond(
 ): AsyncGenerator<Message> {
   const call = new WebCall(handler);
   const { signal } = call.context;
-  const source = method.serve(incomingOf(request, call), call.context)[Symbol.asyncIterator]();
   const letGo = new LetGo(signal, () => call.clientsEnd());
-  // It fails by what its handler fails with, which the pipeline has logged.
-  const endSource = (): void => void source.return?.().catch(() => undefined);
-  signal.addEventListener("abort", endSource, { once: true });
-  if (signal.aborted) endSource();
   try {
+    const source = method.serve(incomingOf(request, call), call.context)[Symbol.asyncIterator]();
+    // It fails by what its handler fails with, which the pipeline has logged.
+    signal.addEventListener("abort", () => void source.return?.().catch(() => undefined), { once: true });
     for (;;) {
       const next = await letGo.orLetGo(source.next());
       if (next.done) return;
@@ -72,21 +70,24 @@ async function* respond(
   }
 }
 
-/** The requests of a client that streams. One whose connection ends before its half-close looks complete to Node: it is not. */
+/** The requests of a client that streams, to its own half-close. */
 async function* requestsOf(requests: AsyncIterable<Message>, call: WebCall): AsyncGenerator<Incoming> {
-  const { signal } = call.context;
   try {
     for await (const message of requests) yield { message };
   } catch (error) {
-    signal.throwIfAborted();
     const unreadable = error instanceof ConnectError ? reasonForRefusal(error) : undefined;
+    call.assertNotCut();
     if (unreadable === undefined) throw error;
     yield { unreadable };
+    return;
   }
-  signal.throwIfAborted();
+  await call.assertWhole();
 }
 
-function incomingOf(message: Message, { unreadable }: WebCall): Incoming {
+/** Half a request may be a message too: it is not one that the client has sent. */
+function incomingOf(message: Message, call: WebCall): Incoming {
+  call.assertNotCut();
+  const { unreadable } = call;
   return unreadable === undefined ? { message } : { unreadable };
 }
 

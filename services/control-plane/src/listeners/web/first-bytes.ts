@@ -22,7 +22,8 @@ export function awaitProtocol(socket: Socket, found: (protocol: "http1" | "http2
     socket.pause();
     socket.unshift(seen);
     found(protocol);
-    socket.resume();
+    // An HTTP/2 session takes what was unread in its own time; flowing, it would be lost.
+    if (protocol === "http1") socket.resume();
   };
   const stop = (): void => {
     clearTimeout(timer);

@@ -9,13 +9,10 @@ import {
   receiveWindowBytes,
 } from "@holdfast/contract";
 import type { ListenAddress } from "../../config/service-config.ts";
+import { cancelLimits } from "../cancel-limits.ts";
 import type { Exchange } from "./exchange.ts";
 import { awaitProtocol } from "./first-bytes.ts";
 import { keepAlive } from "./keep-alive.ts";
-
-/** How many streams a client may cancel in one go, and per second after that, before its connection is ended. Node's own: 1,000 and 33. */
-const cancelsBurst = 100_000;
-const cancelsPerSecond = 10_000;
 
 /** What one connection may hold in memory, in MB; a slow reader's streams hold some 64 KiB each. Node's own, 10, refuses calls early. */
 const sessionMemoryMb = 512;
@@ -42,8 +39,9 @@ export class PlainPort {
       {
         settings: { initialWindowSize: receiveWindowBytes, maxConcurrentStreams: callsPerConnectionMax },
         maxSessionMemory: sessionMemoryMb,
-        streamResetBurst: cancelsBurst,
-        streamResetRate: cancelsPerSecond,
+        // One for each upload that ends, and those that look whether the client is alive. (arrival.ts)
+        maxOutstandingPings: callsPerConnectionMax + 1,
+        ...cancelLimits,
       },
       exchange,
     );

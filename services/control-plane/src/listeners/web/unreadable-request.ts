@@ -5,8 +5,8 @@ import { reasonForRefusal } from "./connect-error.ts";
 import { type RequestFacts, requestFacts } from "./web-call.ts";
 
 /** Why connect-node refused a request before any handler of ours was asked; undefined when it did not. */
-export function refusalOf({ reached, seen }: RequestFacts): HoldfastError | undefined {
-  if (reached || !seen?.aborted) return undefined;
+export function refusalOf({ reached, seen, arrival }: RequestFacts): HoldfastError | undefined {
+  if (reached || !seen?.aborted || arrival() === "cut") return undefined;
   return seen.reason instanceof ConnectError ? reasonForRefusal(seen.reason) : undefined;
 }
 
@@ -25,12 +25,18 @@ export function asUnreadable(
   const message = Buffer.from(/json/.test(type) ? "{}" : "");
   const prefix = Buffer.from([0, 0, 0, 0, message.length]);
   const body = /^application\/(?:grpc|connect\+)/.test(type) ? Buffer.concat([prefix, message]) : message;
-  const { peer, forced } = facts;
+  const { peer, forced, afterReset } = facts;
   return {
     ...request,
     method: "POST",
     header,
     body: createAsyncIterable([body]),
-    contextValues: createContextValues().set(requestFacts, { peer, forced, unreadable }),
+    contextValues: createContextValues().set(requestFacts, {
+      peer,
+      forced,
+      unreadable,
+      arrival: () => "whole",
+      afterReset,
+    }),
   };
 }

@@ -2,12 +2,17 @@ import { randomUUID } from "node:crypto";
 import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { HoldfastError } from "@holdfast/errors";
 import { type CallContext, ClientEndedCall } from "../../rpc/call-context.ts";
+import type { Arrival } from "./arrival.ts";
 
 /** What the listener knows of a request that connect-node does not. */
 export interface RequestFacts {
   readonly peer: string;
   /** Aborts when the listener ends connections by force: what closes after that is not the client's end. */
   readonly forced: AbortSignal;
+  /** How much of the request there is. */
+  readonly arrival: () => Arrival;
+  /** Resolves once it can be told whether a half-close was meant. */
+  readonly afterReset: () => Promise<void>;
   /** Why there is no message, when connect-node could not read one. */
   readonly unreadable: HoldfastError | undefined;
   /** Of the call as connect-node sees it; set as soon as it does. */
@@ -25,9 +30,9 @@ export class WebCall {
   readonly unreadable: HoldfastError | undefined;
   readonly #handler: HandlerContext;
   readonly #ended = new AbortController();
-  readonly #forced: AbortSignal;
+  readonly #facts: RequestFacts;
   readonly #onEnd = (): void => {
-    if (!this.#forced.aborted) this.#ended.abort(new ClientEndedCall());
+    if (!this.#facts.forced.aborted) this.#ended.abort(new ClientEndedCall());
   };
 
   constructor(handler: HandlerContext) {
@@ -35,7 +40,7 @@ export class WebCall {
     if (!facts) throw new Error("a call without the facts of its request");
     facts.reached = true;
     this.#handler = handler;
-    this.#forced = facts.forced;
+    this.#facts = facts;
     this.unreadable = facts.unreadable;
     const timeoutMs = handler.timeoutMs();
     this.context = {
@@ -48,6 +53,19 @@ export class WebCall {
     // It also aborts after every good answer: whoever answers says so first.
     handler.signal.addEventListener("abort", this.#onEnd, { once: true });
     if (handler.signal.aborted) this.#onEnd();
+  }
+
+  /** Resolves when the client has sent all of its request and meant it; rejects with the client's end when it did not. */
+  async assertWhole(): Promise<void> {
+    await this.#facts.afterReset();
+    if (this.#facts.arrival() !== "whole") this.#ended.abort(new ClientEndedCall());
+    this.context.signal.throwIfAborted();
+  }
+
+  /** Throws the client's end if nothing more can come. */
+  assertNotCut(): void {
+    if (this.#facts.arrival() === "cut") this.#ended.abort(new ClientEndedCall());
+    this.context.signal.throwIfAborted();
   }
 
   /** What a client that still listens hears of its own end: that its deadline passed. */

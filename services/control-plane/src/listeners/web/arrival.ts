@@ -1,0 +1,36 @@
+import type { Http2Session } from "node:http2";
+import type { WebRequest } from "./exchange.ts";
+
+/**
+ * How much of a request there is: `whole` once its client has ended it itself, `cut` once nothing more can come. Node ends the body of
+ * a request whose stream was reset, or whose connection was cut, as if it were whole.
+ */
+export type Arrival = "coming" | "whole" | "cut";
+
+export function arrivalOf(request: WebRequest): Arrival {
+  if (!("stream" in request)) {
+    if (request.complete) return "whole";
+    return request.destroyed ? "cut" : "coming";
+  }
+  const { stream } = request;
+  if (stream.closed || stream.destroyed || stream.aborted) return "cut";
+  return stream.state.remoteClose === 1 ? "whole" : "coming";
+}
+
+/**
+ * Resolves once a reset that the client sent together with its half-close must have arrived. Node's clients of HTTP/2 send one just
+ * before a reset: a program that gives up half of an upload says "this was all" and takes it back. What they sent before the answer to
+ * a ping is here when that answer is.
+ */
+export async function afterReset(request: WebRequest): Promise<void> {
+  const session = "stream" in request ? request.stream.session : undefined;
+  if (session && !session.destroyed) await answerToPing(session);
+}
+
+function answerToPing(session: Http2Session): Promise<void> {
+  return new Promise((resolve) => {
+    const sent = session.ping(() => resolve());
+    // Closing: whether its streams were cut can be seen by now.
+    if (!sent) resolve();
+  });
+}
