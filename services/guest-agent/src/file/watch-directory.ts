@@ -11,8 +11,8 @@ import { type Told, toldOf } from "./file-info.ts";
 import { type InotifyEvent, inotifyBits } from "./inotify.ts";
 import type { Libc } from "./libc.ts";
 import { isShown, requireDirectory } from "./list-directory.ts";
-import { type WatchedDirectory, WatchedTree } from "./watched-tree.ts";
-import type { Entry, Place, WorkspaceTree } from "./workspace-tree.ts";
+import { type PinTop, type WatchedDirectory, WatchedTree } from "./watched-tree.ts";
+import type { WorkspaceTree } from "./workspace-tree.ts";
 
 type ChangeInit = Omit<Change, "$typeName" | "$unknown" | "rawName"> & { readonly rawName?: Buffer };
 
@@ -30,8 +30,7 @@ export async function watchDirectory(
   if (libc === undefined) {
     throw refused("GUEST_FEATURE_MISSING", path, "this guest's image has no addon for inotify. Nothing is watched");
   }
-  using place = await requireDirectory(tree, path);
-  using watch = new DirectoryWatch(libc, request, place, stream);
+  using watch = new DirectoryWatch(libc, request, await findTop(tree, path), stream);
   try {
     await watch.run();
   } catch (error) {
@@ -39,18 +38,42 @@ export async function watchDirectory(
   }
 }
 
+/** The top of a watch: found once through links, and from then on it must be the same directory under the same name. */
+interface Top {
+  readonly told: Told;
+  readonly pin: PinTop;
+}
+
+async function findTop(tree: WorkspaceTree, path: string): Promise<Top> {
+  using found = await requireDirectory(tree, path);
+  const { dev, ino } = found.entry.stat;
+  const pin: PinTop = async () => {
+    const place = await tree.resolve(found.path, { follow: false });
+    if (place.entry?.stat.ino === ino && place.entry.stat.dev === dev) {
+      return { directory: place.entry.pinned, [Symbol.dispose]: () => place[Symbol.dispose]() };
+    }
+    place[Symbol.dispose]();
+    throw isOver(path);
+  };
+  return { told: { path: found.path, rawName: undefined }, pin };
+}
+
+function isOver(path: string) {
+  return refused("FILE_NOT_FOUND", path, "the watched directory was removed or moved: the watch is over");
+}
+
 class DirectoryWatch implements Disposable {
   readonly #libc: Libc;
   readonly #request: WatchRequest;
-  readonly #place: Place & { readonly entry: Entry };
+  readonly #top: Top;
   readonly #stream: AgentStream;
   readonly #changes: BatchSender<ChangeInit>;
   #watched: WatchedTree;
 
-  constructor(libc: Libc, request: WatchRequest, place: Place & { readonly entry: Entry }, stream: AgentStream) {
+  constructor(libc: Libc, request: WatchRequest, top: Top, stream: AgentStream) {
     this.#libc = libc;
     this.#request = request;
-    this.#place = place;
+    this.#top = top;
     this.#stream = stream;
     this.#changes = new BatchSender(stream, (changes) => stream.sendMessage(WatchResponseSchema, { changes }));
     this.#watched = this.#newTree();
@@ -91,8 +114,7 @@ class DirectoryWatch implements Disposable {
   }
 
   #newTree(): WatchedTree {
-    const told = { path: this.#place.path, rawName: undefined };
-    return new WatchedTree(this.#libc, this.#request, this.#place.entry.pinned, told);
+    return new WatchedTree(this.#libc, this.#request, this.#top.pin, this.#top.told);
   }
 
   async #handle(event: InotifyEvent, signal: AbortSignal): Promise<void> {
@@ -118,11 +140,7 @@ class DirectoryWatch implements Disposable {
   #handleSelf(directory: WatchedDirectory, mask: number): void {
     const gone = inotifyBits.deleteSelf | inotifyBits.moveSelf | inotifyBits.unmount | inotifyBits.ignored;
     if (directory.parent === undefined && (mask & gone) !== 0) {
-      throw refused(
-        "FILE_NOT_FOUND",
-        this.#request.path,
-        "the watched directory was removed or moved: the watch is over",
-      );
+      throw isOver(this.#request.path);
     }
     if ((mask & inotifyBits.ignored) !== 0) this.#watched.drop(directory);
   }

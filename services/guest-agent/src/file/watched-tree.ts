@@ -20,19 +20,22 @@ export interface WatchedDirectory {
   readonly children: Map<string, WatchedDirectory>;
 }
 
+/** Pins the top for a while, and no longer: while a directory is pinned the kernel does not say that it was removed. */
+export type PinTop = () => Promise<Disposable & { readonly directory: Descriptor }>;
+
 type Found = (told: Told) => Promise<void>;
 
 /** The directories of one watch, by the numbers that the kernel gives them. */
 export class WatchedTree implements Disposable {
   readonly inotify: Inotify;
   readonly #wish: { readonly path: string; readonly recursive: boolean };
-  readonly #top: Descriptor;
+  readonly #pinTop: PinTop;
   readonly #told: Told;
   readonly #byWatch = new Map<number, WatchedDirectory>();
 
-  constructor(libc: Libc, wish: { readonly path: string; readonly recursive: boolean }, top: Descriptor, told: Told) {
+  constructor(libc: Libc, wish: { readonly path: string; readonly recursive: boolean }, pinTop: PinTop, told: Told) {
     this.#wish = wish;
-    this.#top = top;
+    this.#pinTop = pinTop;
     this.#told = told;
     this.inotify = new Inotify(libc, wish.path);
   }
@@ -47,13 +50,15 @@ export class WatchedTree implements Disposable {
 
   /** Watches everything that there is. */
   async arm(signal: AbortSignal): Promise<void> {
-    const top = this.#enter(this.#top, undefined, Buffer.alloc(0), this.#told);
-    if (this.#wish.recursive) await this.#descend(this.#top, top, signal, undefined);
+    using top = await this.#pinTop();
+    const node = this.#enter(top.directory, undefined, Buffer.alloc(0), this.#told);
+    if (this.#wish.recursive) await this.#descend(top.directory, node, signal, undefined);
   }
 
   /** Watches a directory that has come, and everything in it, which is told. */
   async addChild(parent: WatchedDirectory, name: Buffer, signal: AbortSignal, found: Found): Promise<void> {
-    using directory = await this.#pin([...namesOf(parent), name]);
+    using top = await this.#pinTop();
+    using directory = await pinBelow(top.directory, [...namesOf(parent), name]);
     if (directory === undefined) return; // Gone again, which has its own event.
     await this.#descend(directory, this.#enter(directory, parent, name, toldOf(parent.told, name)), signal, found);
   }
@@ -113,23 +118,23 @@ export class WatchedTree implements Disposable {
     return node;
   }
 
-  /** Finds a directory again by its names, none of which may be a link. */
-  async #pin(names: readonly Buffer[]): Promise<Descriptor | undefined> {
-    let at: Descriptor | undefined;
-    for (const name of names) {
-      const next: Descriptor | undefined = await (at ?? this.#top).pinDirectory(name).catch(unlessGone);
-      at?.[Symbol.dispose]();
-      if (next === undefined) return undefined;
-      at = next;
-    }
-    return at;
-  }
-
   #limit(why: string, limit: number) {
     return refused("WATCH_LIMIT", this.#wish.path, `${why}, so not everything could be watched. Watch a part of it`, {
       limit: String(limit),
     });
   }
+}
+
+/** Finds a directory again by its names, none of which may be a link. */
+async function pinBelow(top: Descriptor, names: readonly Buffer[]): Promise<Descriptor | undefined> {
+  let at: Descriptor | undefined;
+  for (const name of names) {
+    const next: Descriptor | undefined = await (at ?? top).pinDirectory(name).catch(unlessGone);
+    at?.[Symbol.dispose]();
+    if (next === undefined) return undefined;
+    at = next;
+  }
+  return at;
 }
 
 function namesOf(directory: WatchedDirectory): Buffer[] {

@@ -94,8 +94,12 @@ export class WorkspaceTree implements Disposable {
       if (stat.isSymbolicLink() && (!last || options.follow)) {
         links += 1;
         if (links > symlinksMax) throw tooManyLinks(path);
-        const target = await way.owning(pinned, () => readlink(way.top.at(name)));
         pinned[Symbol.dispose]();
+        const target = await readlink(way.top.at(name)).catch(unlessReplaced);
+        if (target === undefined) {
+          pending.unshift(name); // It is another file by now: look again. Counted as a link, so not for ever.
+          continue;
+        }
         if (target.startsWith("/")) way.restart();
         pending.unshift(...this.#below(target, path));
       } else if (last) {
@@ -198,6 +202,10 @@ class Way implements Disposable {
     this.#last?.[Symbol.dispose]();
     this.restart();
   }
+}
+
+function unlessReplaced(error: unknown): undefined {
+  if (!["EINVAL", "ENOENT"].includes(codeOf(error))) throw error;
 }
 
 /** `.` and empty components mean nothing. */
