@@ -56,7 +56,7 @@ describe(`${count} workspaces`, () => {
     await listAll({ workspaceIdPrefix: "none" }, 100); // What is loaded at a first use is not what lists hold.
     await resetPeak();
     const before = await memory();
-    const lists = 4;
+    const lists = 6;
     for (let round = 0; round < lists; round += 1) await listAll({}, 100);
     const grownMiB = (await memory()).peak - before.now;
     const readMiB = (lists * count * many.objectBytes) / 2 ** 20;

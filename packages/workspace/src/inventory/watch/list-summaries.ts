@@ -1,5 +1,5 @@
 import type { Deadline } from "@holdfast/async";
-import { type WorkspaceId, watchedWorkspacesMax, watchListPageSize } from "@holdfast/contract";
+import { clusterRequestTimeoutMs, type WorkspaceId, watchedWorkspacesMax, watchListPageSize } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { WorkspaceSummary } from "../../view.ts";
@@ -11,6 +11,8 @@ export interface Listed {
   readonly workspaces: Map<WorkspaceId, WorkspaceSummary>;
 }
 
+/** How long a page may take: a request that fails once may be tried again. */
+const pageTimeoutMs = 2 * clusterRequestTimeoutMs;
 /** A list that is so slow that its own pages expire is begun again this often. */
 const listsMax = 3;
 
@@ -35,7 +37,8 @@ async function listOnce(cluster: Pick<Cluster, "listSandboxes">, within: Deadlin
   let version: string | undefined;
   let continueToken: string | undefined;
   do {
-    const page = await cluster.listSandboxes({ limit: watchListPageSize, continueToken }, within);
+    using one = within.within(pageTimeoutMs);
+    const page = await cluster.listSandboxes({ limit: watchListPageSize, continueToken }, one);
     version ??= page.version;
     for (const sandbox of page.sandboxes) {
       const summary = inventorySummaryOf(sandbox);

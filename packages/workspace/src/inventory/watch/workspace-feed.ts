@@ -45,6 +45,7 @@ export class WorkspaceFeed {
   #head: string | undefined;
   #log = new ChangeLog("0");
   #mustList = true;
+  #hasFailed = false;
   /** What was heard again since the watch went back: only there is it not known what was before. */
   #replayed = new Map<WorkspaceId, WorkspaceSummary | "absent">();
   #interrupt: AbortController | undefined;
@@ -65,6 +66,11 @@ export class WorkspaceFeed {
 
   get isListed(): boolean {
     return this.#head !== undefined;
+  }
+
+  /** Nothing was ever listed, and the last try failed: there is nothing to keep. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   join(watcher: Watcher): void {
@@ -143,6 +149,7 @@ export class WorkspaceFeed {
     const changes = this.#cache.replace(workspaces, version);
     this.#head = version;
     this.#mustList = false;
+    this.#hasFailed = false;
     if (before === undefined || isAfter(before, version)) {
       // The first list; or the cluster went back in time, and what was heard since is void.
       this.#log = new ChangeLog(version);
@@ -160,6 +167,7 @@ export class WorkspaceFeed {
   #listFailed(error: unknown): SandboxWatchEnd {
     const failure = error instanceof Error ? error : new Error(String(error));
     const isFatal = hasReason(failure, "STREAM_CAPACITY");
+    this.#hasFailed = !this.isListed;
     if (!this.#stop.signal.aborted && (isFatal || !this.isListed)) {
       for (const watcher of this.#watchers) watcher.fail(failure);
     }

@@ -126,6 +126,22 @@ describe("a watch of workspaces", () => {
     expect(await stays.news()).toEqual(["changed a", "bookmark"]);
   });
 
+  it("B51 lists once for watchers that go before the list has come", async () => {
+    const gate = on.cluster.plan.hold("listSandboxes");
+    for (let round = 0; round < 100; round += 1) {
+      const gone = new AbortController();
+      const first = watches.watch({}, undefined, gone.signal).next();
+      await settleTasks();
+      gone.abort(new Error("gone"));
+      await expect(first).rejects.toThrow("gone");
+    }
+    expect([watches.size, asks()]).toEqual([0, 1]);
+    gate.release();
+    await using reader = new Reading();
+    expect(await reader.news()).toEqual(["bookmark"]);
+    expect(asks()).toBe(1);
+  });
+
   it("fails with the cluster's own refusal while nothing was ever listed, and asks no more when nobody is left", async () => {
     on.cluster.plan.fail("listSandboxes", "forbidden");
     await using reader = new Reading();

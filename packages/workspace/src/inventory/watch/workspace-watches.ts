@@ -91,7 +91,7 @@ export class WorkspaceWatches {
     feed.leave(watcher);
     if (feed.watchers > 0 || feed !== this.#feed || this.#isClosed) return;
     // Those who come and go one after another do not list the cluster each time.
-    this.#cancelLinger = this.#deps.clock.schedule(feed.isListed ? watchLingerMs : 0, () => {
+    this.#cancelLinger = this.#deps.clock.schedule(feed.hasFailed ? 0 : watchLingerMs, () => {
       this.#cancelLinger = undefined;
       this.#feed = undefined;
       void feed.close(watchStopped()); // Never rejects: nobody is left to hear of it.
