@@ -220,6 +220,74 @@ describe("files", () => {
     });
   });
 
+  it("a drain ends a write that is still coming by name, and the old file is whole", async () => {
+    await service.files.putFile({ start: { workspaceId: "w", path: "drained" }, data: Buffer.from("old") });
+    const before = await everything(service, "w");
+    const leaving = await startServiceOn(cluster.flags);
+    const never = requestsOf({ workspaceId: "w", path: "drained" }, randomBytes(8 * mib), async (sent) => {
+      if (sent < 4 * mib) return;
+      leaving.child.kill("SIGTERM");
+      await new Promise(() => undefined);
+    });
+    expect(await reasonOf(leaving.files.writeFile(never))).toMatchObject({
+      reason: "SERVICE_DRAINING",
+      metadata: { operation: "WriteFile", workspace_id: "w" },
+    });
+    expect(await leaving.stop()).toBe(0);
+    await eventually(20_000, async () => {
+      const now = await everything(service, "w");
+      return now.join() === before.join() ? true : undefined;
+    });
+    expect((await read(service, { workspaceId: "w", path: "drained" })).content.toString()).toBe("old");
+  });
+
+  it("B66 a tree is walked and watched: what matches, and what happens", async () => {
+    await shell(service, "w", "mkdir -p tree/a/b && : > tree/x.ts && : > tree/a/b/y.ts && : > tree/a/z.md");
+    const walked: string[] = [];
+    for await (const { files } of service.files.walkFiles({ workspaceId: "w", path: "tree", glob: "**/*.ts" })) {
+      walked.push(...files.map(({ path }) => path));
+    }
+    expect(walked.sort()).toEqual(["tree/a/b/y.ts", "tree/x.ts"]);
+    const gone = new AbortController();
+    const seen: string[] = [];
+    const watch = service.files.watchDirectory(
+      { workspaceId: "w", path: "tree", recursive: true },
+      { signal: gone.signal },
+    );
+    try {
+      for await (const { event } of watch) {
+        if (event.case === "watching") await shell(service, "w", "echo x > tree/a/b/new");
+        if (event.case === "change") seen.push(event.value.path);
+        if (seen.includes("tree/a/b/new")) gone.abort();
+      }
+    } catch (error) {
+      if (!gone.signal.aborted) throw error;
+    }
+    expect(seen).toContain("tree/a/b/new");
+  });
+
+  it("B51 watches and reads that are let go at once, or midway, leave no place taken in the agent", async () => {
+    await service.files.putFile({ start: { workspaceId: "w", path: "often" }, data: randomBytes(mib) });
+    const letGo = async (open: (signal: AbortSignal) => AsyncIterable<unknown>, midway: boolean): Promise<void> => {
+      const gone = new AbortController();
+      if (!midway) setImmediate(() => gone.abort());
+      try {
+        for await (const _ of open(gone.signal)) gone.abort();
+      } catch (error) {
+        if (!gone.signal.aborted) throw error;
+      }
+    };
+    const watch = (signal: AbortSignal) => service.files.watchDirectory({ workspaceId: "w", path: "" }, { signal });
+    const readOften = (signal: AbortSignal) => service.files.readFile({ workspaceId: "w", path: "often" }, { signal });
+    // More than ten times as many as an agent carries at once.
+    for (let round = 0; round < 25; round += 1) {
+      const calls = Array.from({ length: 30 }, (_, at) => letGo(at % 3 === 0 ? watch : readOften, at % 2 === 0));
+      await Promise.all(calls);
+    }
+    const whole = Array.from({ length: 30 }, () => read(service, { workspaceId: "w", path: "often" }));
+    for (const { content } of await Promise.all(whole)) expect(content.length).toBe(mib);
+  });
+
   it("B52 a directory of 5,000 long names and a line of 8 MB reach a client with default limits", async () => {
     const name = "n".repeat(200);
     await shell(service, "w", `mkdir many && cd many && for i in $(seq 5000); do : > ${name}$i; done`);
