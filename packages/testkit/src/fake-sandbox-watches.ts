@@ -6,8 +6,8 @@ type Said = SandboxNews & { readonly number: number };
 export class FakeSandboxWatches {
   /** Every watch that was asked for, by the version that it asked from. */
   readonly asked: string[] = [];
-  /** The next watches are answered like this instead: HTTP 410, or not at all. */
-  readonly refusals: ("expired" | "broken")[] = [];
+  /** The next watches are answered like this instead: HTTP 410, an ERROR 410 once it stands, or not at all. */
+  readonly refusals: ("expired" | "expired in stream" | "broken")[] = [];
   #number = 1_000;
   #history: Said[] = [];
   /** What came before is not to be had any more. */
@@ -64,6 +64,10 @@ export class FakeSandboxWatches {
     const from = Number(wish.from);
     if (refusal === "expired" || from < this.#oldest) {
       return Promise.resolve(ended("the watch was answered 410: too old", { isExpired: true, mustList: true }));
+    }
+    if (refusal === "expired in stream") {
+      wish.onOpen();
+      return Promise.resolve(ended("the watch said 410: too old", { isExpired: true, mustList: true }));
     }
     if (refusal === "broken") return Promise.resolve(ended("connect ECONNREFUSED", { isFault: true }));
     return new Promise((resolve) => {

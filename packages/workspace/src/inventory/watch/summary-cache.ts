@@ -1,6 +1,7 @@
-import type { WorkspaceId } from "@holdfast/contract";
+import { type WorkspaceId, workspaceIdOf } from "@holdfast/contract";
+import type { SandboxNews } from "../../ports/cluster.ts";
 import type { WorkspaceSummary } from "../../view.ts";
-import { isSameSummary } from "../summary.ts";
+import { inventorySummaryOf, isSameSummary } from "../summary.ts";
 import type { Change } from "./change.ts";
 
 /** The inventory as it was last seen: summaries only, never objects. */
@@ -18,8 +19,18 @@ export class SummaryCache {
     return this.#snapshot;
   }
 
-  /** Takes what stands now; undefined when nothing that a caller sees has changed. */
-  put(workspace: WorkspaceSummary, version: string): Change | undefined {
+  /** Takes what the watch says; undefined when nothing that a caller sees has changed. */
+  take(news: SandboxNews): Change | undefined {
+    const { version } = news;
+    if (news.t === "stands") {
+      const summary = inventorySummaryOf(news.sandbox);
+      return summary ? this.#put(summary, version) : this.#drop(news.sandbox.name, undefined, version);
+    }
+    if (news.t !== "gone") return undefined;
+    return this.#drop(news.name, news.last && inventorySummaryOf(news.last), version);
+  }
+
+  #put(workspace: WorkspaceSummary, version: string): Change | undefined {
     const before = this.#workspaces.get(workspace.id);
     if (before && isSameSummary(before, workspace)) return undefined;
     this.#workspaces.set(workspace.id, workspace);
@@ -27,9 +38,9 @@ export class SummaryCache {
     return { version, before: before ?? "absent", after: workspace, last: workspace };
   }
 
-  /** Takes that it is gone; undefined when it was not known. */
-  drop(id: WorkspaceId, last: WorkspaceSummary | undefined, version: string): Change | undefined {
-    const before = this.#workspaces.get(id);
+  #drop(name: string, last: WorkspaceSummary | undefined, version: string): Change | undefined {
+    const id = workspaceIdOf(name);
+    const before = id && this.#workspaces.get(id);
     if (!before) return undefined;
     this.#workspaces.delete(id);
     this.#snapshot = undefined;

@@ -1,20 +1,12 @@
 import { Deadline, pause, reopenWaitMs, SingleFlight } from "@holdfast/async";
-import {
-  rewindGatherMs,
-  type WorkspaceId,
-  watchedWorkspacesMax,
-  watchListTimeoutMs,
-  watchTimings,
-  workspaceIdOf,
-} from "@holdfast/contract";
+import { rewindGatherMs, watchedWorkspacesMax, watchListTimeoutMs, watchTimings } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import type { WorkspaceDeps } from "../../deps.ts";
 import type { SandboxNews, SandboxWatchEnd } from "../../ports/cluster.ts";
 import type { WorkspaceSummary } from "../../view.ts";
-import { inventorySummaryOf, isSameSummary } from "../summary.ts";
-import type { Change } from "./change.ts";
 import { ChangeLog } from "./change-log.ts";
 import { listSummaries } from "./list-summaries.ts";
+import { ReplayedChanges } from "./replayed-changes.ts";
 import { isAfter, isComparable } from "./resource-version.ts";
 import { SummaryCache } from "./summary-cache.ts";
 import type { Watcher } from "./watcher.ts";
@@ -46,8 +38,7 @@ export class WorkspaceFeed {
   #log = new ChangeLog("0");
   #mustList = true;
   #hasFailed = false;
-  /** What was heard again since the watch went back: only there is it not known what was before. */
-  #replayed = new Map<WorkspaceId, WorkspaceSummary | "absent">();
+  #replayed = new ReplayedChanges();
   #interrupt: AbortController | undefined;
   #cancelRewind: (() => void) | undefined;
   /** The watch is on its way back. */
@@ -134,7 +125,7 @@ export class WorkspaceFeed {
   }
 
   async #follow(from: string, signal: AbortSignal): Promise<SandboxWatchEnd> {
-    this.#replayed = new Map();
+    this.#replayed = new ReplayedChanges();
     const onOpen = (): void => this.#opened(from);
     const onNews = (news: SandboxNews): void => {
       if (!signal.aborted) this.#heard(news);
@@ -187,7 +178,7 @@ export class WorkspaceFeed {
   #heard(news: SandboxNews): void {
     const head = this.#head ?? "";
     const isNew = isAfter(news.version, head);
-    const change = isNew ? this.#changeOf(news) : this.#replayedChangeOf(news);
+    const change = isNew ? this.#cache.take(news) : this.#replayed.take(news);
     if (isNew) {
       this.#head = news.version;
       if (change) this.#log.add(change);
@@ -198,36 +189,6 @@ export class WorkspaceFeed {
       if (news.t === "bookmark") watcher.bookmarkDue = true;
       watcher.pass(news.version);
     }
-  }
-
-  #changeOf(news: SandboxNews): Change | undefined {
-    const { version } = news;
-    if (news.t === "stands") {
-      const summary = inventorySummaryOf(news.sandbox);
-      if (summary) return this.#cache.put(summary, version);
-      return this.#drop(news.sandbox.name, undefined, version);
-    }
-    if (news.t !== "gone") return undefined;
-    return this.#drop(news.name, news.last && inventorySummaryOf(news.last), version);
-  }
-
-  #drop(name: string, last: WorkspaceSummary | undefined, version: string): Change | undefined {
-    const id = workspaceIdOf(name);
-    return id === undefined ? undefined : this.#cache.drop(id, last, version);
-  }
-
-  /** What the cache has taken long ago, for watchers that have not heard it. */
-  #replayedChangeOf(news: SandboxNews): Change | undefined {
-    const { version } = news;
-    if (news.t !== "stands" && news.t !== "gone") return undefined;
-    const object = news.t === "stands" ? news.sandbox : news.last;
-    const last = object && inventorySummaryOf(object);
-    if (!last) return undefined;
-    const before = this.#replayed.get(last.id) ?? (news.t === "stands" && news.isNew ? "absent" : "unknown");
-    const after = news.t === "stands" ? last : undefined;
-    this.#replayed.set(last.id, after ?? "absent");
-    if (after && typeof before === "object" && isSameSummary(before, after)) return undefined;
-    return { version, before, after, last };
   }
 
   /** Takes note of how a stretch ended, and sees to everyone who is behind. */

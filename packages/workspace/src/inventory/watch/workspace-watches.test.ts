@@ -281,6 +281,36 @@ describe("a watch that is resumed", () => {
     for (const one of [reader, other]) expect(await one.news()).toEqual(["added c", "bookmark"]);
   });
 
+  it("B84 starts anew where the cluster says so in the stream, too", async () => {
+    on.cluster.seed(a);
+    const bookmark = await bookmarkNow();
+    await on.clock.advance(watchLingerMs);
+    on.cluster.foreignMode(a, "Suspended");
+    on.cluster.watches.refusals.push("expired in stream");
+    await using reader = new Reading({}, bookmark);
+    expect(await reader.news()).toEqual(["restarted", "added a", "bookmark"]);
+    on.cluster.foreignMode(a, "Running");
+    expect(await reader.news()).toEqual(["changed a", "bookmark"]);
+  });
+
+  it("goes on with a bookmark that is honoured though an older one beside it is not", async () => {
+    on.cluster.seed(a);
+    const older = await bookmarkNow();
+    await on.clock.advance(watchLingerMs);
+    on.cluster.foreignMode(a, "Suspended");
+    on.cluster.watches.forget();
+    const newer = await bookmarkNow();
+    await on.clock.advance(watchLingerMs);
+    on.cluster.foreignMode(a, "Running");
+    await using tooOld = new Reading({}, older);
+    await using honoured = new Reading({}, newer);
+    expect(await tooOld.news()).toEqual(["restarted", "added a", "bookmark"]);
+    await on.clock.advance(3_000);
+    expect(await honoured.news()).toEqual(["changed a", "bookmark"]);
+    on.cluster.seed(b);
+    for (const reader of [tooOld, honoured]) expect(await reader.news()).toEqual(["added b", "bookmark"]);
+  });
+
   it("starts anew with a bookmark of a time to which the cluster never came, and waits with one that it has come to", async () => {
     on.cluster.seed(a);
     await using stays = new Reading();
