@@ -13,9 +13,12 @@ import {
   receiveWindowBytes,
   requestMaxBytes,
   violationsNamedMax,
+  webListenDefault,
 } from "@holdfast/contract";
 import { describe, expect, it } from "vitest";
 import { settings } from "./config/options.ts";
+import { cancelLimits } from "./listeners/cancel-limits.ts";
+import { firstBytesMs } from "./listeners/web/first-bytes.ts";
 
 const docs = join(import.meta.dirname, "../../../docs");
 const operations = readFileSync(join(docs, "operations.md"), "utf8");
@@ -28,6 +31,7 @@ describe("one number, one place: the pages agree with the contract", () => {
     const listed = [...operations.matchAll(/^\| `--([a-z-]+)/gm)].map((match) => match[1]);
     expect(listed.sort()).toEqual(settings.map(({ name }) => name as string).sort());
     expect(operations).toContain(`| ${listenDefault} |`);
+    expect(operations).toContain(`| ${webListenDefault} |`);
   });
 
   it("operations.md says the limits as they are", () => {
@@ -40,6 +44,10 @@ describe("one number, one place: the pages agree with the contract", () => {
     );
     expect(operations).toContain(
       `pinged every ${clientPingEveryMs / 1000} s, given up ${clientPingTimeoutMs / 1000} s after`,
+    );
+    expect(operations).toContain(`web listener that says nothing | ${firstBytesMs / 1000} s |`);
+    expect(operations).toContain(
+      `${thousands(cancelLimits.streamResetBurst)} at once, ${thousands(cancelLimits.streamResetRate)} per second`,
     );
     expect(operations).toContain(`longer than ${drainGraceMs / 1000} s`);
     expect(operations).toContain(`unary calls within ${drainUnaryMs / 1000} s`);

@@ -1,8 +1,8 @@
-import type { Http2Server, ServerHttp2Session } from "node:http2";
-import type { Duplex } from "node:stream";
+import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type * as grpc from "@grpc/grpc-js";
 import { receiveConnectionWindowBytes, receiveWindowBytes } from "@holdfast/contract";
 import { cancelLimits } from "../cancel-limits.ts";
+import { endAtReset } from "../end-at-reset.ts";
 import { shortenTimeout } from "../long-timeout.ts";
 
 /**
@@ -21,7 +21,7 @@ export function raiseReceiveWindows(server: grpc.Server): boolean {
     http2Server.on("session", (session: ServerHttp2Session) => {
       if (!session.destroyed) session.setLocalWindowSize(receiveConnectionWindowBytes);
     });
-    http2Server.prependListener("stream", (stream: Duplex, headers: Record<string, unknown>) => {
+    http2Server.prependListener("stream", (stream: ServerHttp2Stream, headers: Record<string, unknown>) => {
       shortenTimeout(headers);
       endAtReset(stream);
     });
@@ -33,12 +33,4 @@ export function raiseReceiveWindows(server: grpc.Server): boolean {
 interface GrpcServerInside {
   commonServerOptions?: { settings?: Record<string, unknown> };
   _setupHandlers?: (http2Server: Http2Server, ...rest: unknown[]) => void;
-}
-
-/**
- * Node closes a stream that its client reset only once it has been read to its end: grpc-js would hear of a cancel when the handler
- * reads on, which one that is held back never does. A destroyed stream closes at once. (uploads.test.ts)
- */
-function endAtReset(stream: Duplex): void {
-  stream.once("aborted", () => stream.destroy());
 }

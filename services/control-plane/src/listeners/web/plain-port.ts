@@ -10,6 +10,7 @@ import {
 } from "@holdfast/contract";
 import type { ListenAddress } from "../../config/service-config.ts";
 import { cancelLimits } from "../cancel-limits.ts";
+import { endAtReset } from "../end-at-reset.ts";
 import type { Exchange } from "./exchange.ts";
 import { awaitProtocol } from "./first-bytes.ts";
 import { keepAlive } from "./keep-alive.ts";
@@ -47,8 +48,7 @@ export class PlainPort {
     );
     this.#http2.on("session", (session) => this.#welcome(session));
     this.#http2.on("sessionError", log);
-    // Node closes a stream that its client reset only once it has been read to its end, which one that is held back never is.
-    this.#http2.on("stream", (stream) => stream.once("aborted", () => stream.destroy()));
+    this.#http2.on("stream", endAtReset);
     const serveHttp1 = this.#http1.listeners("connection");
     this.#http1.removeAllListeners("connection");
     this.#http1.on("connection", (socket) => {
