@@ -56,6 +56,7 @@ describe.each(["v1", "v1alpha"])("reflection %s", (version) => {
       "grpc.reflection.v1.ServerReflection",
       "grpc.reflection.v1alpha.ServerReflection",
       "holdfast.v1.ExecutionService",
+      "holdfast.v1.FileService",
       "holdfast.v1.InventoryService",
       "holdfast.v1.WorkspaceService",
     ]);
@@ -64,6 +65,7 @@ describe.each(["v1", "v1alpha"])("reflection %s", (version) => {
   it.each([
     "holdfast.v1.WorkspaceService",
     "holdfast.v1.ExecutionService",
+    "holdfast.v1.FileService",
     "holdfast.v1.InventoryService",
     "grpc.health.v1.Health",
   ])("describes %s with every file that it needs", async (symbol) => {
