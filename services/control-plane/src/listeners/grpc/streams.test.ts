@@ -204,8 +204,6 @@ describe("the client's end", () => {
       });
       await Promise.all(ends);
     }
-    // grpc-js's client never tells of calls that are cancelled in the turn that makes them: those end with its connection.
-    server.client[Symbol.dispose]();
     await expect.poll(() => [running, server.admission.inProgress]).toEqual([0, 0]);
     const errors = server.logged().filter(({ level }) => level !== "info");
     expect(errors).toEqual([]);

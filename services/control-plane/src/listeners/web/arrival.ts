@@ -19,12 +19,12 @@ export function arrivalOf(request: WebRequest): Arrival {
 
 /**
  * Resolves once a reset that the client sent together with its half-close must have arrived. Node's clients of HTTP/2 send one just
- * before a reset: a program that gives up half of an upload says "this was all" and takes it back. What they sent before the answer to
- * a ping is here when that answer is.
+ * before a reset: a program that gives up half of an upload says "this was all" and takes it back. The answer to a ping may overtake
+ * the reset in the client's queue; the answer to a second one cannot.
  */
 export async function afterReset(request: WebRequest): Promise<void> {
   const session = "stream" in request ? request.stream.session : undefined;
-  if (session && !session.destroyed) await answerToPing(session);
+  for (let pings = 0; pings < 2 && session?.destroyed === false; pings += 1) await answerToPing(session);
 }
 
 function answerToPing(session: Http2Session): Promise<void> {

@@ -20,7 +20,8 @@ export function connectErrorOf(error: HoldfastError): ConnectError {
 
 /** The reason for what connect-node itself refuses before a handler runs; undefined where ours has none. */
 export function reasonForRefusal({ code, rawMessage }: ConnectError): HoldfastError | undefined {
-  if (code === Code.InvalidArgument) {
+  // Internal: bytes that are no protobuf.
+  if (code === Code.InvalidArgument || code === Code.Internal) {
     return new HoldfastError("INVALID_REQUEST", {
       message: `The call was not carried out: its request cannot be read (${rawMessage}).`,
     });
