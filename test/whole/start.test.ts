@@ -56,6 +56,10 @@ describe("npm start", () => {
       await serve(["--listen", `127.0.0.1:${port}`, "--data-dir", folder.path]),
       new RegExp(`${port}.*in use`),
     );
+    expectRefusal(
+      await serve(["--listen", "127.0.0.1:0", "--web-listen", `127.0.0.1:${port}`, "--data-dir", folder.path]),
+      new RegExp(`${port} \\(--web-listen\\): the port is in use`),
+    );
     taken.close();
   });
 
@@ -100,6 +104,9 @@ describe("npm start", () => {
     expect(help.code).toBe(0);
     for (const flag of [
       "--listen",
+      "--web-listen",
+      "--web-allow-host",
+      "--web-allow-origin",
       "--data-dir",
       "--cluster",
       "--kubeconfig",
@@ -122,6 +129,16 @@ describe("npm start", () => {
     expect(said).toContain(folder.path);
     expect(said).toMatch(/relaxed/i);
     expect(said).toMatch(/grpcurl -plaintext/);
+    expect(service.lines.at(-1)).toBe(`holdfast listens on ${service.target}`);
+    const curl = /curl -H 'content-type: application\/json' -d '(\S+)' (http:\S+)/.exec(said);
+    const answer = await fetch(curl?.[2] ?? "", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: curl?.[1] ?? "",
+    });
+    expect(await answer.json()).toMatchObject({
+      workspace: { workspaceId: "hello", state: "WORKSPACE_STATE_RUNNING" },
+    });
   });
 
   it("ends with the service's own exit code through npm's launcher", async () => {
