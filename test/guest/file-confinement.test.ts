@@ -53,6 +53,8 @@ describe("B61 G30 no path leads out", () => {
     expect(await reasonOf(files.stat("..%2fpasswd", soon()))).toBe("FILE_NOT_FOUND");
     expect(await reasonOf(files.stat("n".repeat(5_000), soon()))).toBe("INVALID_REQUEST");
     expect(await reasonOf(files.stat("n".repeat(300), soon()))).toBe("INVALID_REQUEST");
+    expect(await reasonOf(writes(files, "new/../../x", "x", { makeParents: true }))).toBe("FILE_NOT_FOUND");
+    expect(fs.existsSync(at("new"))).toBe(false);
     expect(await reasonOf(writes(files, ".holdfast-tmp/x", "x", { makeParents: true }))).toBe("INVALID_REQUEST");
     expect(fs.readdirSync(outside)).toEqual(["passwd"]);
     expect(fs.readFileSync(join(outside, "passwd"), "utf8")).toBe("secret");

@@ -2,6 +2,7 @@ import { type Dirent, opendir as opendirWithCallback } from "node:fs";
 import { promisify } from "node:util";
 import { fileBatchMax } from "@holdfast/contract";
 import type { Descriptor, Name } from "./descriptor.ts";
+import { codeOf } from "./file-errors.ts";
 
 type OpenDir = (path: string, options: { encoding: "buffer"; bufferSize: number }) => Promise<ByteDir>;
 const opendir = promisify(opendirWithCallback) as unknown as OpenDir;
@@ -41,5 +42,11 @@ export async function isDirectory(entry: ByteDirent, stat: (name: Name) => Promi
     entry.isSocket() ||
     entry.isBlockDevice() ||
     entry.isCharacterDevice();
-  return !said && (await stat(entry.name)).isDirectory();
+  if (said) return false;
+  try {
+    return (await stat(entry.name)).isDirectory();
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return false;
+    throw error;
+  }
 }

@@ -30,7 +30,6 @@ export interface StagedFile {
 export class Staging {
   readonly #tree: WorkspaceTree;
   readonly #realRoot: string;
-  #staged = 0;
 
   constructor(tree: WorkspaceTree, root: string) {
     this.#tree = tree;
@@ -39,21 +38,15 @@ export class Staging {
 
   /** Makes an empty file that can be renamed into a directory. */
   async create(into: Descriptor): Promise<StagedFile> {
-    this.#staged += 1;
-    try {
-      using top = await this.#topOf(into);
-      for (let tries = 1; ; tries += 1) {
-        const folder = await this.#folder(top.directory);
-        try {
-          return await this.#createIn(folder, top.directory);
-        } catch (error) {
-          folder[Symbol.dispose]();
-          if (codeOf(error) !== "ENOENT" || tries >= triesMax) throw error;
-        }
+    using top = await this.#topOf(into);
+    for (let tries = 1; ; tries += 1) {
+      const folder = await this.#folder(top.directory);
+      try {
+        return await this.#createIn(folder, top.directory);
+      } catch (error) {
+        folder[Symbol.dispose]();
+        if (codeOf(error) !== "ENOENT" || tries >= triesMax) throw error;
       }
-    } catch (error) {
-      this.#staged -= 1;
-      throw error;
     }
   }
 
@@ -78,7 +71,7 @@ export class Staging {
     const name = randomBytes(12).toString("hex");
     const flags = constants.O_CREAT | constants.O_EXCL | constants.O_RDWR | constants.O_NOFOLLOW;
     // The top may be disposed of with the place that it was found through.
-    const lastingTop = await top.reopen(constants.O_RDONLY | constants.O_DIRECTORY);
+    const lastingTop = await top.pinDirectory(".");
     let file: Descriptor;
     try {
       file = new Descriptor(await open(folder.at(name), flags, 0o600));
@@ -94,8 +87,10 @@ export class Staging {
         try {
           file[Symbol.dispose]();
           await unlink(folder.at(name)).catch(unlessGone);
-          this.#staged -= 1;
-          if (this.#staged === 0) await rmdir(lastingTop.at(stagingName)).catch(unlessInUse);
+          await rmdir(lastingTop.at(stagingName)).catch(unlessInUse);
+        } catch (error) {
+          // What became of the write is decided by then; this is for the next agent to remove.
+          console.error(`${stagingName}/${name} stays behind:`, error);
         } finally {
           folder[Symbol.dispose]();
           lastingTop[Symbol.dispose]();

@@ -88,7 +88,9 @@ export class WorkspaceTree implements Disposable {
       }
       if (name === stagingName) throw invalidFile("path", `leads to ${stagingName}, which is the guest agent's own`);
       const last = pending.length === 0;
-      const pinned = await this.#pin(way, name, last, options.makeParents ?? false, path);
+      // Not before a `..`: what comes after it could still lead out, and nothing is made for a path that does.
+      const mayMake = options.makeParents === true && !pending.includes("..");
+      const pinned = await this.#pin(way, name, last, mayMake, path);
       if (pinned === undefined) return way.place(name, undefined);
       const stat = await way.owning(pinned, () => pinned.stat());
       if (stat.isSymbolicLink() && (!last || options.follow)) {
