@@ -19,10 +19,10 @@ let stopping: AbortController;
 let following: Promise<void>;
 let store: VolumeStore;
 
-async function open(nodeUid = "node-1"): Promise<void> {
+async function open(nodeUid = "node-1", storeOpenedAt?: number): Promise<void> {
   stopping = new AbortController();
   const { signal } = stopping;
-  store = new VolumeStore({ api: server.api, paths, isolation: "none", nodeUid, log: quiet, signal });
+  store = new VolumeStore({ api: server.api, paths, isolation: "none", nodeUid, storeOpenedAt, log: quiet, signal });
   following = follow(server.api, claims, store, signal, quiet);
 }
 
@@ -159,6 +159,31 @@ describe("a folder whose claim is not listed at the start", () => {
     const record = { namespace: "default", name: "disk", store: "node-1", resourceVersion: "1000000000" };
     await writeFile(paths.claimRecord(uid), JSON.stringify(record));
     await open();
+    await sorted();
+    expect(existsSync(paths.volume(uid))).toBe(true);
+  });
+
+  it("is kept at every later start too, when the older copy has moved on past the claim", async () => {
+    const uid = await deletedWhileAway();
+    const ahead = server.registry.revision + 3;
+    const record = { namespace: "default", name: "disk", store: "node-1", resourceVersion: String(ahead) };
+    await writeFile(paths.claimRecord(uid), JSON.stringify(record));
+    await open();
+    await sorted();
+    await createClaim(server, "more");
+    await bound("more");
+    expect(server.registry.revision).toBeGreaterThan(ahead);
+    await close();
+    await open();
+    await createClaim(server, "last");
+    await bound("last");
+    expect(existsSync(paths.volume(uid))).toBe(true);
+  });
+
+  it("is kept where an older copy moved on past the claim before the first listing", async () => {
+    const openedAt = server.registry.revision;
+    const uid = await deletedWhileAway();
+    await open("node-1", openedAt);
     await sorted();
     expect(existsSync(paths.volume(uid))).toBe(true);
   });

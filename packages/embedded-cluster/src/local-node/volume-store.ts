@@ -22,6 +22,8 @@ interface ClaimRecord {
   /** The uid of the Node object: another store has another one. */
   readonly store: string;
   readonly resourceVersion: string;
+  /** Written when the disk was found without its claim and nothing proved a deletion: from then on nothing will. */
+  readonly kept?: true;
 }
 
 interface Options {
@@ -29,6 +31,8 @@ interface Options {
   readonly paths: NodePaths;
   readonly isolation: Isolation;
   readonly nodeUid: string;
+  /** The version at which the store was opened, where that is known: what it wrote since proves nothing of before. */
+  readonly storeOpenedAt?: number | undefined;
   readonly log: Logger;
   /** Ends what waits to be tried again. */
   readonly signal: AbortSignal;
@@ -169,7 +173,7 @@ export class VolumeStore implements Follower {
         store: nodeUid,
         resourceVersion: claim.metadata.resourceVersion ?? "",
       };
-      await writeFile(paths.claimRecord(uid), JSON.stringify(record), { mode: 0o600 });
+      await this.#writeRecord(uid, record);
       const owner = ownerOutside(isolation);
       await mkdir(paths.volume(uid), { mode: 0o700 });
       await chown(paths.volume(uid), owner.uid, owner.gid);
@@ -229,10 +233,12 @@ export class VolumeStore implements Follower {
   /**
    * Disks found at the start whose claims are not listed. Absence alone proves nothing: the store may be new, or an
    * older copy put back. It proves a deletion only where this same store (its Node object's uid) had the claim and has
-   * moved on since (its resourceVersion), for it forgets an object only by deleting it. Every other disk is kept.
+   * moved on since (its resourceVersion), for it forgets an object only by deleting it. Every other disk is kept, and
+   * marked: an older copy moves on as well, and must not pass for the store that had the claim at a later start.
    */
   async #sortOrphans(uids: ReadonlySet<string | undefined>, resourceVersion: string): Promise<void> {
     const { paths, nodeUid, log } = this.#options;
+    const provenUpTo = this.#options.storeOpenedAt ?? Number.parseInt(resourceVersion, 10);
     await rm(paths.trash, { recursive: true, force: true });
     await mkdir(paths.trash, { recursive: true, mode: 0o700 });
     for (const entry of await readdir(paths.volumes, { withFileTypes: true })) {
@@ -240,12 +246,17 @@ export class VolumeStore implements Follower {
       if (uids.has(uid)) continue;
       const record = await this.#readRecord(uid);
       const deleted =
-        record?.store === nodeUid &&
-        Number.parseInt(record.resourceVersion, 10) <= Number.parseInt(resourceVersion, 10);
+        record?.store === nodeUid && record.kept !== true && Number.parseInt(record.resourceVersion, 10) <= provenUpTo;
       if (deleted) await this.#remove(uid);
-      else if (entry.isDirectory())
+      else if (entry.isDirectory()) {
         log.warn({ path: paths.volume(uid), claim: record }, "a disk without a claim was found; it is kept");
+        if (record !== undefined) await this.#writeRecord(uid, { ...record, kept: true });
+      }
     }
+  }
+
+  #writeRecord(uid: string, record: ClaimRecord): Promise<void> {
+    return writeFile(this.#options.paths.claimRecord(uid), JSON.stringify(record), { mode: 0o600 });
   }
 
   async #readRecord(uid: string): Promise<ClaimRecord | undefined> {
@@ -257,7 +268,7 @@ export class VolumeStore implements Follower {
       const [store, resourceVersion] = [textOf(read.store), textOf(read.resourceVersion)];
       if (namespace === undefined || name === undefined || store === undefined || resourceVersion === undefined)
         return undefined;
-      return { namespace, name, store, resourceVersion };
+      return { namespace, name, store, resourceVersion, ...(read.kept === true ? { kept: true } : {}) };
     } catch {
       return undefined; // half-written: no proof either
     }
