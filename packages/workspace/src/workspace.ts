@@ -32,9 +32,10 @@ export class Workspace {
   readonly #suspends: StopFlight<FlushReport>;
   readonly #deletes: StopFlight<void>;
 
-  constructor(id: WorkspaceId, deps: WorkspaceDeps) {
+  /** @param isOpenAnew whether another handle of this process stands for the workspace: what this one left is then in its care. */
+  constructor(id: WorkspaceId, deps: WorkspaceDeps, isOpenAnew: () => boolean = () => false) {
     this.id = id;
-    this.#ws = new Handle(id, deps);
+    this.#ws = new Handle(id, deps, isOpenAnew);
     this.#transitions = new TransitionQueue(this.#ws);
     this.#suspends = new StopFlight(deps);
     this.#deletes = new StopFlight(deps);
@@ -47,6 +48,16 @@ export class Workspace {
   /** A write of ours has no known ending yet: the handle must be kept, whatever a read shows (L1). */
   get hasUnresolvedWrite(): boolean {
     return this.#ws.unresolved.any;
+  }
+
+  /** A transition runs or waits, whether or not its caller is still there: no other handle may take this one's place. */
+  get inTransition(): boolean {
+    return this.#transitions.busy;
+  }
+
+  /** Resolves once every transition that has come so far is over. */
+  transitionsOver(): Promise<void> {
+    return this.#transitions.idle();
   }
 
   /** Creates the workspace, or adopts the one that stands; resolves once its guest is bound. A failed one leaves the handle `gone`. */

@@ -10,6 +10,7 @@ import {
   suspendWish,
   workspaceId,
 } from "@holdfast/testkit";
+import { GuestNotReached } from "@holdfast/workspace";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WorkspaceRegistry } from "./registry.ts";
 
@@ -186,6 +187,119 @@ describe("a call whose handle ends before it is admitted", () => {
     on.cluster.seed(id, { mode: "Running" });
     expect(await reasonOf(registry.resume(id, { readyTimeoutMs: 1_000 }, patient))).toBe("WORKSPACE_REPLACED");
     expect((await run()).at(-1)?.t).toBe("exited");
+  });
+});
+
+describe("a command that has begun", () => {
+  it("is never run again on a new handle, whatever became of the old one", async () => {
+    await registry.open(id, openWish, patient);
+    const pod = on.cluster.pods(id)[0]?.uid ?? expect.unreachable();
+    on.guests.agent(pod).execute = async function* (wish) {
+      yield { t: "started", executionId: wish.executionId, bootId: "boot" as never, attached: false };
+      on.cluster.foreignDelete(id);
+      on.cluster.seed(id, { mode: "Running" });
+      throw new GuestNotReached("no-connection", "its link could not be made again");
+    };
+    expect(await reasonOf(run())).toBe("EXECUTION_DETACHED");
+    expect(on.guests.count("execute")).toBe(1);
+  });
+});
+
+describe("a handle that is at work", () => {
+  it("is kept when its caller goes away: the next Open waits for it, and loses nothing to its clean-up", async () => {
+    on.cluster.habits.podsStart = false;
+    const caller = new AbortController();
+    const leaving = registry.open(id, openWish, caller.signal);
+    await settleTasks();
+    const cleanUp = on.cluster.plan.hold("setMode");
+    caller.abort(new Error("left"));
+    await expect(leaving).rejects.toThrow("left");
+    await cleanUp.reached;
+    const staying = registry.open(id, openWish, patient);
+    await settleTasks();
+    on.cluster.habits.podsStart = true;
+    cleanUp.release();
+    expect((await staying).state).toBe("running");
+    expect(on.cluster.stored(id).mode).toBe("Running");
+    expect(registry.size).toBe(1);
+  });
+
+  it("is let go by Close only when its transition is over, so that two never run side by side", async () => {
+    await registry.open(id, openWish, patient);
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = registry.suspend(id, suspendWish, patient);
+    await patch.reached;
+    expect(registry.close(id)).toBe(true);
+    const reopened = registry.open(id, openWish, patient);
+    patch.release();
+    expect((await suspending).view.state).toBe("suspended");
+    expect((await reopened).origin).toBe("resumed");
+    expect(on.cluster.stored(id).mode).toBe("Running");
+  });
+
+  it("is let go after a Close, once its transition is over, though nobody waits for that any more", async () => {
+    await registry.open(id, openWish, patient);
+    const patch = on.cluster.plan.hold("setMode");
+    const caller = new AbortController();
+    const suspending = registry.suspend(id, suspendWish, caller.signal);
+    await patch.reached;
+    caller.abort(new Error("left"));
+    await expect(suspending).rejects.toThrow("left");
+    expect(registry.close(id)).toBe(true);
+    expect(registry.size).toBe(1);
+    patch.release();
+    await settleTasks();
+    expect(registry.size).toBe(0);
+  });
+
+  it("does not make room for another one", async () => {
+    registry = new WorkspaceRegistry(on.deps, 1);
+    await registry.open(id, openWish, patient);
+    const patch = on.cluster.plan.hold("setMode");
+    const caller = new AbortController();
+    const suspending = registry.suspend(id, suspendWish, caller.signal);
+    await patch.reached;
+    caller.abort(new Error("left"));
+    await expect(suspending).rejects.toThrow("left");
+    expect(await reasonOf(registry.open(workspaceId("other"), openWish, patient))).toBe("WORKSPACE_CAPACITY");
+    patch.release();
+    await settleTasks();
+    await registry.open(workspaceId("other"), openWish, patient);
+    expect(registry.size).toBe(1);
+  });
+});
+
+describe("a failed Open whose clean-up got no answer", () => {
+  it("L1 keeps its handle, and the next Open defeats the suspend that may still land", async () => {
+    on.cluster.habits.podsStart = false;
+    on.cluster.plan.fail("setMode", "late");
+    const failing = registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(failing))).toBe("START_TIMEOUT");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
+    on.cluster.replacePod(id);
+    expect((await registry.open(id, openWish, patient)).state).toBe("running");
+    expect(on.cluster.deliverLate()).toEqual(["refused"]);
+    expect(on.cluster.stored(id).mode).toBe("Running");
+  });
+});
+
+describe("L14 a POST that landed after its Open had failed", () => {
+  it("is not suspended at the end of the window while a later Open waits for its pod", async () => {
+    on.cluster.habits.podsStart = false;
+    on.cluster.plan.fail("createSandbox", "late");
+    const cut = on.cluster.plan.hold("createSandbox");
+    const failing = reasonOf(registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient));
+    await cut.reached;
+    on.cluster.plan.fail("readSandbox", "stall");
+    cut.release();
+    expect(await on.clock.runUntilSettled(failing, 60_000)).toBe("CLUSTER_UNAVAILABLE");
+    expect(on.cluster.deliverLate()).toEqual(["applied"]);
+    const opening = registry.open(id, openWish, patient);
+    await on.clock.advance(130_000);
+    expect(on.cluster.stored(id).mode).toBe("Running");
+    on.cluster.replacePod(id);
+    expect((await opening).state).toBe("running");
   });
 });
 

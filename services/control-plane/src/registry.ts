@@ -20,6 +20,8 @@ import {
 interface Entry {
   readonly workspace: Workspace;
   calls: number;
+  /** Close was called; it is dropped once nothing of ours is under way, unless it is used again before. */
+  letGo: boolean;
 }
 
 /** How often a call is made again whose handle ended before its turn. Each time another call of ours ended it. */
@@ -100,12 +102,15 @@ export class WorkspaceRegistry {
     }
   }
 
-  /** Lets the handle go; false when none was open. One whose write has no known ending is kept until it has. */
+  /**
+   * Lets the handle go; false when none was open. One that is in a transition, or whose write has no known ending, is kept until that
+   * is over: another handle beside it would not know of it.
+   */
   close(id: WorkspaceId): boolean {
     const entry = this.#live(id);
-    if (!entry) return false;
-    if (!entry.workspace.hasUnresolvedWrite) this.#entries.delete(id);
-    entry.workspace.close();
+    if (!entry || entry.letGo) return false;
+    entry.letGo = true;
+    this.#dropIfOver(entry);
     return true;
   }
 
@@ -147,10 +152,7 @@ export class WorkspaceRegistry {
     if (!entry || !mayBeOutlived(entry)) return;
     const reread = this.#rereads.run(id, () => this.#readsRunning(id));
     const runs = await orAborted(reread, caller);
-    if (runs && mayBeOutlived(entry) && this.#entries.get(id) === entry) {
-      this.#entries.delete(id);
-      entry.workspace.close();
-    }
+    if (runs && mayBeOutlived(entry) && this.#entries.get(id) === entry) this.#drop(entry);
   }
 
   async #readsRunning(id: WorkspaceId): Promise<boolean> {
@@ -172,6 +174,7 @@ export class WorkspaceRegistry {
     for (let handles = 1; ; handles += 1) {
       const entry = this.#live(id) ?? this.#add(id);
       entry.calls += 1;
+      entry.letGo = false;
       try {
         return await run(entry.workspace);
       } catch (error) {
@@ -194,25 +197,42 @@ export class WorkspaceRegistry {
 
   #add(id: WorkspaceId): Entry {
     if (this.#entries.size >= this.#limit) this.#dropOldest();
-    const entry: Entry = { workspace: new Workspace(id, this.#deps), calls: 0 };
+    const workspace = new Workspace(id, this.#deps, () => this.#holdsAnother(workspace));
+    const entry: Entry = { workspace, calls: 0, letGo: false };
     this.#entries.set(id, entry);
     return entry;
   }
 
-  /** Ends a call's use, and drops a handle that is gone or that nothing came of: a failed Open leaves none (L6). */
+  #holdsAnother(workspace: Workspace): boolean {
+    const entry = this.#entries.get(workspace.id);
+    return entry !== undefined && entry.workspace !== workspace && entry.workspace.state.t !== "gone";
+  }
+
   #release(entry: Entry): void {
     entry.calls -= 1;
-    const { workspace, calls } = entry;
-    const nothingCame = workspace.state.t === "opening" && calls === 0 && !workspace.hasUnresolvedWrite;
-    if (workspace.state.t !== "gone" && !nothingCame) return;
-    if (this.#entries.get(workspace.id) === entry) this.#entries.delete(workspace.id);
+    this.#dropIfOver(entry);
+  }
+
+  /** Drops a handle that is gone, that was let go, or that nothing came of: a failed Open leaves none (L6). */
+  #dropIfOver(entry: Entry): void {
+    const { workspace, calls, letGo } = entry;
+    if (this.#entries.get(workspace.id) !== entry) return;
+    const nothingCame = workspace.state.t === "opening" && calls === 0;
+    if (workspace.state.t !== "gone" && !nothingCame && !letGo) return;
+    if (workspace.state.t === "gone") this.#entries.delete(workspace.id);
+    else if (workspace.inTransition) void workspace.transitionsOver().then(() => this.#dropIfOver(entry));
+    else if (!workspace.hasUnresolvedWrite) this.#drop(entry);
+  }
+
+  #drop({ workspace }: Entry): void {
+    this.#entries.delete(workspace.id);
+    workspace.close();
   }
 
   #dropOldest(): void {
-    for (const [id, { workspace, calls }] of this.#entries) {
-      if (calls > 0 || workspace.hasUnresolvedWrite) continue;
-      this.#entries.delete(id);
-      workspace.close();
+    for (const entry of this.#entries.values()) {
+      if (entry.calls > 0 || isAtWork(entry)) continue;
+      this.#drop(entry);
       return;
     }
     throw new HoldfastError("WORKSPACE_CAPACITY", {
@@ -222,6 +242,11 @@ export class WorkspaceRegistry {
   }
 }
 
-function mayBeOutlived({ workspace, calls }: Entry): boolean {
-  return workspace.state.t === "suspended" && calls === 0 && !workspace.hasUnresolvedWrite;
+function mayBeOutlived(entry: Entry): boolean {
+  return entry.workspace.state.t === "suspended" && entry.calls === 0 && !isAtWork(entry);
+}
+
+/** Something of it is under way, also where its caller went away: it must not be forgotten. */
+function isAtWork({ workspace }: Entry): boolean {
+  return workspace.inTransition || workspace.hasUnresolvedWrite;
 }

@@ -4,7 +4,7 @@ import { HoldfastError, hasReason } from "@holdfast/errors";
 import { presentable } from "../binding/guest-failure.ts";
 import { findOwn } from "../fence/gate.ts";
 import { type ExecutionEvent, type ExecutionWish, GuestLost, GuestNotReached } from "../ports/guest.ts";
-import { admissionRefusal, workspaceSuspended } from "../refusals.ts";
+import { admissionRefusal, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { admit } from "./admission.ts";
@@ -80,11 +80,12 @@ async function explained(
   if (call.mayReread && holds(ws, bound)) await reread(ws, bound);
   const { t } = ws.state;
   if (t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
-  if (t === "deleting" || (t === "gone" && error instanceof GuestNotReached)) return admissionRefusal(ws);
+  if (t === "deleting") return workspaceDeleting(ws, error);
   if (error instanceof GuestLost || (call.begun && error instanceof GuestNotReached)) {
     return outcomeUnknown(ws, error, call);
   }
-  return presentable(ws, error);
+  // Only a call of which nothing can have run is told that its handle is over: it is then made again on another.
+  return t === "gone" && error instanceof GuestNotReached ? admissionRefusal(ws) : presentable(ws, error);
 }
 
 /** One uncached look at the object, with its own deadline; shared by the calls that failed together. */

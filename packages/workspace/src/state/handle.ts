@@ -54,7 +54,11 @@ export class Handle {
   #state: WorkspaceState = { t: "opening" };
   #transition: { readonly cause: string; readonly at: number };
 
-  constructor(id: WorkspaceId, deps: WorkspaceDeps) {
+  /** Another handle of this process stands for the workspace by now. */
+  readonly isOpenAnew: () => boolean;
+
+  constructor(id: WorkspaceId, deps: WorkspaceDeps, isOpenAnew: () => boolean = () => false) {
+    this.isOpenAnew = isOpenAnew;
     this.id = id;
     this.name = sandboxNameOf(id);
     this.deps = deps;

@@ -34,6 +34,14 @@ async function seek(ws: Handle, attempt: StartAttempt): Promise<void> {
   } catch (error) {
     if (!landed || !within.expired) throw error;
   }
+  if (ws.isOpenAnew()) {
+    // A later Open took it on, and may be waiting for its pod. One of another process cannot be known of.
+    ws.deps.log.info(
+      { workspaceId: ws.id, createdBy: attempt.createdBy },
+      "an unanswered create landed, and is in use",
+    );
+    return;
+  }
   attempt.woken = true;
   await tidyFailedStart(ws, attempt, new Error("its Open had failed before the create landed"));
 }
