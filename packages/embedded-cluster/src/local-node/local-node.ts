@@ -162,7 +162,7 @@ class RunningPods implements Follower {
     for (const uid of await readdir(this.#paths.pods)) {
       if (uids.has(uid)) continue;
       const record = await readFile(this.#paths.processRecord(uid), "utf8").catch(() => undefined); // never started
-      if (record !== undefined) await endLeftOver(record, 1_000, this.#deps.log);
+      if (record !== undefined) await endLeftOver(record, uid, 1_000, this.#deps.log);
       await rm(this.#paths.pod(uid), { recursive: true, force: true });
     }
     for (const file of await readdir(this.#paths.logs)) {

@@ -147,7 +147,7 @@ export class PodRunner {
   async #endPredecessor(): Promise<void> {
     const path = this.#deps.kit.paths.processRecord(this.uid);
     const text = await readFile(path, "utf8").catch(() => undefined); // none was ever started
-    if (text !== undefined) await endLeftOver(text, leftOverPatienceMs, this.#deps.log);
+    if (text !== undefined) await endLeftOver(text, this.uid, leftOverPatienceMs, this.#deps.log);
   }
 
   async #run(): Promise<void> {
