@@ -60,6 +60,11 @@ export class Workspace {
     return this.#transitions.idle();
   }
 
+  /** A suspend or delete of ours has no known ending yet: what a read shows may not last. */
+  get hasUnresolvedStop(): boolean {
+    return this.#ws.unresolved.stop;
+  }
+
   /** Creates the workspace, or adopts the one that stands; resolves once its guest is bound. A failed one leaves the handle `gone`. */
   async open(wish: OpenWish, caller: AbortSignal): Promise<WorkspaceView> {
     return await this.#start("OpenWorkspace", wish.readyTimeoutMs, caller, (within) => open(this.#ws, wish, within));

@@ -321,6 +321,15 @@ describe("L35 a handle that says suspended", () => {
     expect((await registry.read(id, false, patient)).view.state).toBe("running");
   });
 
+  it("is dropped when a wake of ours that got no answer landed after all", async () => {
+    on.cluster.plan.fail("setMode", ...Array<"late">(50).fill("late"));
+    const resuming = registry.resume(id, { readyTimeoutMs: 5_000 }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(resuming))).toBe("CLUSTER_UNAVAILABLE");
+    on.cluster.plan.forget();
+    expect(on.cluster.deliverLate()[0]).toBe("applied");
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+
   it("refuses on its state after one read shared by the calls that came together", async () => {
     const before = on.cluster.plan.count("readSandbox");
     const refused = await Promise.all([reasonOf(run()), reasonOf(run()), reasonOf(run())]);

@@ -242,8 +242,9 @@ export class WorkspaceRegistry {
   }
 }
 
-function mayBeOutlived(entry: Entry): boolean {
-  return entry.workspace.state.t === "suspended" && entry.calls === 0 && !isAtWork(entry);
+function mayBeOutlived({ workspace, calls }: Entry): boolean {
+  const isBusy = calls > 0 || workspace.inTransition || workspace.hasUnresolvedStop;
+  return workspace.state.t === "suspended" && !isBusy;
 }
 
 /** Something of it is under way, also where its caller went away: it must not be forgotten. */

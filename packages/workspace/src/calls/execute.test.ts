@@ -3,6 +3,7 @@ import { HoldfastError } from "@holdfast/errors";
 import {
   collect,
   executionWish,
+  Gate,
   openWish,
   patient,
   type Stage,
@@ -353,6 +354,38 @@ describe("L39 rebinding", () => {
     await expect(run()).rejects.toMatchObject({ reason: "AGENT_UNREACHABLE" });
     expect(on.guests.count("execute")).toBe(2);
     expect(reads()).toBe(2); // The look, and the bind that it led to.
+  });
+
+  it("sends nothing to a guest that is found while a suspend is being written", async () => {
+    on.cluster.habits.podsEnd = false;
+    const declined = { ...suspendWish, flush: { enabled: false, timeoutMs: 1 } };
+    const overtaken = workspace.suspend(declined, patient).catch(() => undefined);
+    await settleTasks();
+    on.cluster.foreignMode(id, "Running");
+    await overtaken;
+    expect(workspace.state).toMatchObject({ t: "unbound", lost: undefined });
+
+    const found = new Gate();
+    on.guests.shape = (script) => {
+      const { probe } = script;
+      script.probe = async (within) => {
+        await found.pass(within.signal);
+        return await probe(within);
+      };
+    };
+    on.cluster.endPods(id);
+    const running = run().catch((error: unknown) => error);
+    await found.reached;
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = workspace.suspend(declined, patient).catch(() => undefined);
+    await patch.reached;
+    expect(workspace.state.t).toBe("closing");
+    found.release();
+    expect(await running).toMatchObject({ reason: "WORKSPACE_SUSPENDED" });
+    expect(on.guests.count("execute")).toBe(0);
+    on.cluster.habits.podsEnd = true;
+    patch.release();
+    await suspending;
   });
 
   it("never happens after the first event was delivered", async () => {

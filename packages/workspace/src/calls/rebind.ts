@@ -79,6 +79,8 @@ function takeOn(
   if (ws.observe({ t: "guestMoved", was: lost, bound })) {
     if (!ws.inTransition) ws.confirm(sandbox);
     ws.claimUids = claimUids;
+    // A suspend that is about to be written holds it now, and may yet be taken back: no call is sent to it meanwhile.
+    if (ws.state.t !== "active") return { t: "refused", error: admissionRefusal(ws) };
     return { t: "moved", bound };
   }
   // A transition went ahead meanwhile: what it says counts.

@@ -46,6 +46,8 @@ export class Handle {
   known: KnownObject | undefined;
   claimUids: Readonly<Record<string, string>> = {};
   confirmed: ConfirmedMode | undefined;
+  /** What stood when its delete was last asked for here: its pods and claims are waited for though it is gone itself. */
+  deleteAsked: SandboxReading | undefined;
   /** Of the call that opened the handle. */
   origin: Origin | undefined;
   onStartFailure: OnStartFailure = "suspend_if_woken";

@@ -6,18 +6,28 @@ import type { SandboxReading } from "../ports/cluster.ts";
  */
 export class UnresolvedWrites {
   #suspend: SandboxReading | undefined;
+  #wake: SandboxReading | undefined;
   #delete: SandboxReading | undefined;
 
   get suspend(): boolean {
     return this.#suspend !== undefined;
   }
 
-  get any(): boolean {
+  /** A suspend or a delete: what the handle shows may yet be stopped by it. */
+  get stop(): boolean {
     return this.#suspend !== undefined || this.#delete !== undefined;
+  }
+
+  get any(): boolean {
+    return this.stop || this.#wake !== undefined;
   }
 
   suspendSentFrom(reading: SandboxReading): void {
     this.#suspend = reading;
+  }
+
+  wakeSentFrom(reading: SandboxReading): void {
+    this.#wake = reading;
   }
 
   deleteSentFrom(reading: SandboxReading): void {
@@ -35,6 +45,7 @@ export class UnresolvedWrites {
   /** Drops what this reading shows can no longer land. */
   settleBy(reading: SandboxReading): void {
     if (this.#suspend && hasMoved(this.#suspend, reading)) this.#suspend = undefined;
+    if (this.#wake && hasMoved(this.#wake, reading)) this.#wake = undefined;
     if (this.#delete && (reading.deleting || this.#delete.resourceVersion !== reading.resourceVersion)) {
       this.#delete = undefined;
     }

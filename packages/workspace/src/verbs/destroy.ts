@@ -18,14 +18,17 @@ export async function deleteWithDisk(ws: Handle, within: Deadline): Promise<void
     throw handleOver(ws, ws.state.why);
   }
   const sandbox = await readOwn(ws, within);
-  if (!sandbox) {
+  // The object may go before its pods and claims do, also between two calls.
+  const going = sandbox ?? ws.deleteAsked;
+  if (!going) {
     ws.commit({ t: "vanished", why: "absent" });
     return;
   }
-  assertNotFenced(sandbox);
+  if (sandbox) assertNotFenced(sandbox);
+  ws.deleteAsked = going;
   ws.commit({ t: "deleteBegan" }); // Drops the guest: from here on no data-plane call is admitted.
-  if (!sandbox.deleting) await send(ws, sandbox, within);
-  await confirmDeleted(ws, sandbox, within);
+  if (sandbox && !sandbox.deleting) await send(ws, sandbox, within);
+  await confirmDeleted(ws, going, within);
   ws.commit({ t: "deleted" });
 }
 

@@ -409,6 +409,18 @@ describe("L19 a failed start", () => {
     expect(writes()).toEqual(["createSandbox"]);
   });
 
+  it("does not say that it left running what somebody else suspended", async () => {
+    on.cluster.habits.podsStart = false;
+    const opening = workspace.open(openWish, patient);
+    await settleTasks();
+    on.cluster.foreignMode(id, "Suspended");
+    await expect(opening).rejects.toMatchObject({
+      reason: "WORKSPACE_SUSPENDED",
+      metadata: { on_start_failure: "left_as_found" },
+    });
+    expect(writes()).toEqual(["createSandbox"]);
+  });
+
   it("sends nothing when the pod is bindable by then", async () => {
     on.cluster.habits.podsStart = false;
     const caller = new AbortController();

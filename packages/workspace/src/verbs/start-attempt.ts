@@ -21,8 +21,8 @@ export function startAttempt(ws: Handle, onStartFailure: OnStartFailure): StartA
   return { createdBy: ws.deps.randomId(), writtenBy: ws.deps.randomId(), onStartFailure, woken: false };
 }
 
-/** What was done about a workspace that this call woke and could not start. */
-export type Aftermath = "not_woken" | "left_running" | "suspended" | "unknown";
+/** What was done about a workspace that this call woke and could not start. `left_as_found`: nothing, it does not run (or is another). */
+export type Aftermath = "not_woken" | "left_running" | "left_as_found" | "suspended" | "unknown";
 
 /**
  * L19: suspends again what this very call woke, if nobody can be using it. Sent at most once, on the reading whose written-by is still
@@ -47,7 +47,7 @@ export async function tidyFailedStart(ws: Handle, attempt: StartAttempt, error: 
 async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unknown): Promise<Aftermath> {
   using reads = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
   const found = await findOwn(ws, reads);
-  if (found.t !== "ours" || found.sandbox.deleting || found.sandbox.mode === "Suspended") return "left_running";
+  if (found.t !== "ours" || found.sandbox.deleting || found.sandbox.mode === "Suspended") return "left_as_found";
   const { sandbox } = found;
   if (sandbox.stamps.writtenBy !== attempt.writtenBy) return "left_running";
   assertNotFenced(sandbox);

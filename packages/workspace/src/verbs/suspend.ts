@@ -2,7 +2,7 @@ import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import { HoldfastError } from "@holdfast/errors";
 import { claimsToRecord } from "../binding/claims.ts";
 import { gate } from "../fence/gate.ts";
-import { handleOver } from "../refusals.ts";
+import { handleOver, workspaceDeleting } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry } from "../waiting.ts";
 import type { FlushReport, FlushWish } from "../wishes.ts";
@@ -18,7 +18,10 @@ export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Pr
     for (let round = 0; ; round += 1) {
       if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
       const sandbox = await gate(ws, within); // First, uncached: what is not ours to stop must lose nothing.
-      if (ws.state.t === "suspended" && ws.stillConfirmed(sandbox)) return skipped("It was suspended already.");
+      // L34: a delete of ours may still land, and no suspend is sent in its place.
+      if (ws.state.t === "deleting") throw workspaceDeleting(ws);
+      const isConfirmed = ws.stillConfirmed(sandbox) && !ws.unresolved.any;
+      if (ws.state.t === "suspended" && isConfirmed) return skipped("It was suspended already.");
       const flush = await flushBefore(ws, wish, sandbox, within);
       const pods = await ws.deps.cluster.readPods(sandbox, within);
       const volumeClaimUids = await claimsToRecord(ws, sandbox, within);
@@ -46,6 +49,8 @@ export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Pr
       return flush;
     }
   } catch (error) {
+    // Whatever broke off between: the suspend may have been written.
+    if (ws.state.t === "closing") ws.commit({ t: "suspendUnknown" });
     if (within.expired && error instanceof DeadlineExceeded) throw unconfirmed(ws, within, sent, error);
     throw error;
   }
