@@ -125,7 +125,9 @@ export class Execute {
       executionId: wish.executionId,
       fromOffset: BigInt(this.#offset),
       expectedBootId: this.#bootId ?? "",
-      ...(maxOutputBytes === undefined ? {} : { maxOutputBytes: BigInt(maxOutputBytes - this.#deliveredBytes) }),
+      ...(maxOutputBytes === undefined
+        ? {}
+        : { maxOutputBytes: BigInt(Math.max(0, maxOutputBytes - this.#deliveredBytes)) }),
     };
     const { startExecution, followExecution } = ExecutionService.method;
     using within = new Deadline(this.#clock, openTimeoutMs, this.#signal);

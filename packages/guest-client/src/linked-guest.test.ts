@@ -96,6 +96,10 @@ describe("a guest that does not keep to the protocol", () => {
       },
     ],
     ["calls the stream complete without an exit", () => undefined],
+    [
+      "ends the command without code or signal",
+      (stream) => say(stream, { case: "exited", value: { outputBytes: 0n } }),
+    ],
   ])("is not believed when it %s: the outcome is not known", async (_name, misbehave) => {
     const guest = await guestThat(async (stream) => {
       say(stream, started);
