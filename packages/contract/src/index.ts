@@ -5,4 +5,5 @@ export * from "./ids.ts";
 export * from "./limits.ts";
 export * from "./object-names.ts";
 export * from "./reasons.ts";
+export * from "./stamp-time.ts";
 export * from "./timings.ts";

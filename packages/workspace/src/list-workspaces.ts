@@ -1,5 +1,5 @@
 import type { Deadline } from "@holdfast/async";
-import { workspaceIdOf } from "@holdfast/contract";
+import { stampTimeMs, workspaceIdOf } from "@holdfast/contract";
 import type { WorkspaceDeps } from "./deps.ts";
 import { holderEpochOf } from "./fence/holder-epoch.ts";
 import type { SandboxReading } from "./ports/cluster.ts";
@@ -50,7 +50,6 @@ function isWanted(summary: WorkspaceSummary, wish: ListWorkspacesWish): boolean 
 
 /** A stamp that is no time was not written by this contract: it reads as absent. */
 function dateOf(stamp: string | undefined): Date | undefined {
-  if (stamp === undefined) return undefined;
-  const date = new Date(stamp);
-  return Number.isNaN(date.getTime()) ? undefined : date;
+  const ms = stamp === undefined ? undefined : stampTimeMs(stamp);
+  return ms === undefined ? undefined : new Date(ms);
 }

@@ -63,7 +63,7 @@ export function hasMoved(before: SandboxReading, now: SandboxReading): boolean {
   );
 }
 
-/** Absence cannot be tested, so a patch tests the resourceVersion where a stamp is absent. (docs/design/object-contract.md) */
-function testsResourceVersion(reading: SandboxReading): boolean {
-  return reading.stamps.modeChangedAt === undefined || reading.stamps.writtenBy === undefined;
+/** Absence cannot be tested, so a patch tests the resourceVersion where a stamp or the mode is. (docs/design/object-contract.md) */
+function testsResourceVersion({ stamps, lacks }: SandboxReading): boolean {
+  return stamps.modeChangedAt === undefined || stamps.writtenBy === undefined || lacks?.mode === true;
 }
