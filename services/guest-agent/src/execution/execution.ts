@@ -60,6 +60,7 @@ interface Program {
 
 /** Undelivered bytes at which the program's outputs are no longer read: half the log, as both pipes may bring 64 KiB more. */
 const holdAtBytes = executionLogMaxBytes / 2;
+const finishRetryMs = 1_000;
 
 /** One command: its processes, its log, its end. */
 export class Execution {
@@ -131,7 +132,9 @@ export class Execution {
     const program = this.#program;
     if (this.#state.t === "ended" || program === undefined) return;
     if (this.#leaderExit === undefined) this.#endCause ??= cause;
-    const survivors = await this.#endAll(program, graceMs);
+    const survivors = await this.#endAll(program, graceMs).catch((error) => {
+      throw unseen(this.wish.id, error);
+    });
     if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
     void this.#finish(program);
     await this.#leaderGone.promise;
@@ -226,9 +229,15 @@ export class Execution {
 
   /** Makes the result once the leader has exited and no ending is under way. Joins one that is being made. */
   #finish(program: Program): Promise<void> {
-    this.#finishing ??= this.#makeResult(program).finally(() => {
-      this.#finishing = undefined;
-    });
+    this.#finishing ??= this.#makeResult(program)
+      .catch((error) => {
+        // What is left of it could not be looked at: no end is made up, and it is tried until it can.
+        console.error(`execution ${this.wish.id}: its end is not known yet: ${messageOf(error)}`);
+        this.#clock.schedule(finishRetryMs, () => void this.#finish(program));
+      })
+      .finally(() => {
+        this.#finishing = undefined;
+      });
     return this.#finishing;
   }
 
@@ -246,7 +255,7 @@ export class Execution {
 
   /** False while something that was told to end is still there. Waits for an ending that is under way. */
   async #isConfirmed(program: Program): Promise<boolean> {
-    await this.#ending;
+    await this.#ending?.catch(() => undefined); // Whoever asked for it is told.
     if (this.#state.t !== "unconfirmed") return true;
     if (membersOf(program.belonging).length > 0) return false;
     this.#setState({ t: "running" });
@@ -254,12 +263,15 @@ export class Execution {
   }
 
   #endAll(program: Program, graceMs: number): Promise<readonly Process[]> {
-    this.#ending ??= endProcesses(program.belonging, graceMs).then((survivors) => {
-      this.#ending = undefined;
-      if (survivors.length > 0) this.#setState({ t: "unconfirmed", survivors });
-      else if (this.#state.t === "unconfirmed") this.#setState({ t: "running" });
-      return survivors;
-    });
+    this.#ending ??= endProcesses(program.belonging, graceMs)
+      .finally(() => {
+        this.#ending = undefined;
+      })
+      .then((survivors) => {
+        if (survivors.length > 0) this.#setState({ t: "unconfirmed", survivors });
+        else if (this.#state.t === "unconfirmed") this.#setState({ t: "running" });
+        return survivors;
+      });
     return this.#ending;
   }
 
@@ -288,4 +300,18 @@ export function unconfirmed(id: string, survivors: readonly Process[]): Answered
     `Execution ${id} was told to end, and ${named.join(", ")} survived SIGKILL. What it did is not known; ask again.`,
     { execution_id: id, survivors: named.join(",") },
   );
+}
+
+/** Nobody could look whether a kill was carried out. */
+function unseen(id: string, error: unknown): AnsweredError {
+  const why = messageOf(error);
+  return new AnsweredError(
+    "CANCELLATION_UNCONFIRMED",
+    `Execution ${id} was told to end, and the guest could not look at its processes (${why}). Whether it runs is not known; ask again.`,
+    { execution_id: id, cause: why },
+  );
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -28,14 +28,10 @@ const pidsGoRoundMs = 2_000;
 /** Looking at more pids than this one by one costs more than listing those there are. */
 const directLooksMax = 32;
 
-/** Undefined when there is no such process any more. */
+/** Undefined when there is no such process any more. Throws where that cannot be known, as without free descriptors. */
 export function readProcess(pid: number): Process | undefined {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    return undefined; // It went, or its /proc entry is hidden: either way nothing can be said of it.
-  }
+  const stat = readOf(pid, "stat", "utf8");
+  if (stat === undefined) return undefined;
   // The name may hold anything, parentheses and spaces included; what follows the last one is plain.
   const open = stat.indexOf("(");
   const close = stat.lastIndexOf(")");
@@ -57,7 +53,7 @@ export function isGone(process: Process | undefined): boolean {
 }
 
 /**
- * Everything of a command that still lives: its kernel session, what left the session but carries the marker, and what
+ * Everything of a command that still lives (throws where that cannot be known): its kernel session, what left the session but carries the marker, and what
  * descends from either. A process that left the session, lost its parent and cleared its environment is not found.
  */
 export function membersOf(command: Belonging): Process[] {
@@ -107,10 +103,17 @@ export function signalProcess(seen: Process, signal: NodeJS.Signals): void {
 }
 
 function hasMarker(pid: number, marker: string): boolean {
+  const environment = readOf(pid, "environ", "latin1") ?? "";
+  return environment.startsWith(`${marker}\0`) || environment.includes(`\0${marker}\0`);
+}
+
+/** Undefined when the process went, or is hidden or another user's: nothing can be said of it. */
+function readOf(pid: number, file: "stat" | "environ", encoding: "utf8" | "latin1"): string | undefined {
   try {
-    const environment = readFileSync(`/proc/${pid}/environ`, "latin1");
-    return environment.startsWith(`${marker}\0`) || environment.includes(`\0${marker}\0`);
-  } catch {
-    return false; // Another user's process, or gone.
+    return readFileSync(`/proc/${pid}/${file}`, encoding);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOENT" || code === "ESRCH" || code === "EACCES" || code === "EPERM") return undefined;
+    throw error; // Without descriptors or memory to look, gone is not known.
   }
 }
