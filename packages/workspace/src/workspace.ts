@@ -4,6 +4,7 @@ import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { execute } from "./calls/execute.ts";
 import type { WorkspaceDeps } from "./deps.ts";
+import { isOutlived } from "./outlived.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
@@ -63,6 +64,11 @@ export class Workspace {
   /** A suspend or delete of ours has no known ending yet: what a read shows may not last. */
   get hasUnresolvedStop(): boolean {
     return this.#ws.unresolved.stop;
+  }
+
+  /** One uncached look whether what this handle says, `suspended` or `deleting`, no longer holds (L35). Never rejects. */
+  async isOutlived(): Promise<boolean> {
+    return await isOutlived(this.#ws);
   }
 
   /** Creates the workspace, or adopts the one that stands; resolves once its guest is bound. A failed one leaves the handle `gone`. */
@@ -138,7 +144,7 @@ export class Workspace {
     return viewOf(this.#ws);
   }
 
-  /** The view with the bound pod's facts as they are now; as they were at the bind where they cannot be read. Moves nothing. */
+  /** The view with the bound pod's facts as they are now; as they were at the bind where they cannot be read. */
   async viewNow(caller: AbortSignal): Promise<WorkspaceView> {
     const before = this.view();
     const now = await podFactsNow(this.#ws, caller);

@@ -330,6 +330,17 @@ describe("L35 a handle that says suspended", () => {
     expect((await run()).at(-1)?.t).toBe("exited");
   });
 
+  it("is dropped when somebody deleted the workspace, or made another of its name", async () => {
+    on.cluster.foreignDelete(id);
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+    expect(registry.size).toBe(0);
+    await registry.open(id, openWish, patient);
+    await registry.suspend(id, suspendWish, patient);
+    on.cluster.foreignDelete(id);
+    const { uid } = on.cluster.seed(id, { mode: "Suspended" });
+    expect((await registry.read(id, false, patient)).view.identity.sandboxUid).toBe(uid);
+  });
+
   it("refuses on its state after one read shared by the calls that came together", async () => {
     const before = on.cluster.plan.count("readSandbox");
     const refused = await Promise.all([reasonOf(run()), reasonOf(run()), reasonOf(run())]);
@@ -344,7 +355,77 @@ describe("L35 a handle that says suspended", () => {
   });
 });
 
+describe("a handle that says deleting", () => {
+  const remove = { ...suspendWish, stopTimeoutMs: 1_000, deleteDisk: true };
+  const destroy = () => on.clock.runUntilSettled(reasonOf(registry.destroy(id, remove, patient)));
+
+  beforeEach(async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.habits.podsEnd = false;
+    expect(await destroy()).toBe("DELETE_UNCONFIRMED");
+  });
+
+  it("says so while anything of it is left, and is dropped once all of it is gone", async () => {
+    expect(await reasonOf(run())).toBe("WORKSPACE_DELETING");
+    on.cluster.collect("namzu-ws-demo");
+    on.cluster.claims.set("disk-namzu-ws-demo", "claim-1"); // Its finalizer still holds it.
+    expect((await registry.read(id, false, patient)).view.state).toBe("deleting");
+    expect(await destroy()).toBe("DELETE_UNCONFIRMED");
+    on.cluster.claims.clear();
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+    expect(registry.size).toBe(0);
+    expect((await registry.open(id, openWish, patient)).origin).toBe("created");
+  });
+
+  it("is dropped when another workspace of its name runs", async () => {
+    on.cluster.foreignDelete(id);
+    on.cluster.seed(id, { mode: "Running" });
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+});
+
+describe("a delete that got no answer", () => {
+  it("L34 keeps its handle deleting while the object stands as it was, and lets it go once that moved", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
+    const deleting = registry.destroy(id, { ...suspendWish, stopTimeoutMs: 1_000, deleteDisk: true }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(deleting))).toBe("DELETE_UNCONFIRMED");
+    expect(await reasonOf(run())).toBe("WORKSPACE_DELETING");
+    on.cluster.foreignMode(id, "Running");
+    expect(new Set(on.cluster.deliverLate())).toEqual(new Set(["refused"]));
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+});
+
+describe("a delete that got no answer, and landed", () => {
+  it("is found to have landed by the look that shows that nothing is left", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
+    const deleting = registry.destroy(id, { ...suspendWish, stopTimeoutMs: 1_000, deleteDisk: true }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(deleting))).toBe("DELETE_UNCONFIRMED");
+    expect(on.cluster.deliverLate()[0]).toBe("applied");
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+    expect(registry.size).toBe(0);
+  });
+});
+
 describe("Get of a workspace that is open here", () => {
+  it("does not call running what somebody suspended, deleted, or whose pod is gone", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.foreignMode(id, "Suspended");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+    await registry.resume(id, { readyTimeoutMs: 60_000 }, patient);
+    on.cluster.stored(id).pods = [];
+    expect((await registry.read(id, false, patient)).view).toMatchObject({
+      state: "not_ready",
+      transition: { cause: "guestLost" },
+    });
+    on.cluster.replacePod(id);
+    expect((await run()).at(-1)?.t).toBe("exited");
+    on.cluster.foreignDelete(id);
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+  });
+
   it("shows the pod as it is now, and the guest's health when asked", async () => {
     await registry.open(id, openWish, patient);
     const [pod] = on.cluster.pods(id);

@@ -38,7 +38,7 @@ export class WorkspaceRegistry {
   readonly #entries = new Map<WorkspaceId, Entry>();
   /** Silent adoptions that are on their way. */
   readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
-  readonly #rereads = new SingleFlight<WorkspaceId, boolean>();
+  readonly #rereads = new SingleFlight<Workspace, boolean>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
 
@@ -84,6 +84,7 @@ export class WorkspaceRegistry {
       workspace.viewNow(caller),
       withHealth ? this.#healthOf(workspace, caller) : undefined,
     ]);
+    if (workspace.state.t === "gone") return { view: await readThrough(this.#deps, id, caller), health: undefined };
     return { view, health };
   }
 
@@ -144,25 +145,20 @@ export class WorkspaceRegistry {
   }
 
   /**
-   * L35: a handle that says suspended, with no write of ours unresolved, is dropped when an uncached read shows that somebody else
-   * woke the workspace. A read that fails changes nothing: what the handle has confirmed stands.
+   * L35: a handle that says suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
+   * no longer holds. A read that fails changes nothing: what the handle has confirmed stands.
    */
   async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<void> {
     const entry = this.#live(id);
     if (!entry || !mayBeOutlived(entry)) return;
-    const reread = this.#rereads.run(id, () => this.#readsRunning(id));
-    const runs = await orAborted(reread, caller);
-    if (runs && mayBeOutlived(entry) && this.#entries.get(id) === entry) this.#drop(entry);
-  }
-
-  async #readsRunning(id: WorkspaceId): Promise<boolean> {
-    try {
-      const { state } = await readThrough(this.#deps, id, this.#closed.signal);
-      return state === "running" || state === "starting" || state === "not_ready";
-    } catch (error) {
-      this.#deps.log.info({ workspaceId: id, err: error }, "a suspended workspace could not be read again");
-      return false;
-    }
+    const { workspace } = entry;
+    const isOutlived = await orAborted(
+      this.#rereads.run(workspace, () => workspace.isOutlived()),
+      caller,
+    );
+    // The look may have settled a write: it is asked after only now.
+    const isOver = isOutlived && mayBeOutlived(entry) && !workspace.hasUnresolvedStop;
+    if (isOver && this.#entries.get(id) === entry) this.#drop(entry);
   }
 
   async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {
@@ -243,8 +239,8 @@ export class WorkspaceRegistry {
 }
 
 function mayBeOutlived({ workspace, calls }: Entry): boolean {
-  const isBusy = calls > 0 || workspace.inTransition || workspace.hasUnresolvedStop;
-  return workspace.state.t === "suspended" && !isBusy;
+  const { t } = workspace.state;
+  return (t === "suspended" || t === "deleting") && calls === 0 && !workspace.inTransition;
 }
 
 /** Something of it is under way, also where its caller went away: it must not be forgotten. */

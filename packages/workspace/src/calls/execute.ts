@@ -1,14 +1,13 @@
-import { Deadline, orAborted } from "@holdfast/async";
-import { clusterRequestTimeoutMs } from "@holdfast/contract";
+import { orAborted } from "@holdfast/async";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { presentable } from "../binding/guest-failure.ts";
-import { findOwn } from "../fence/gate.ts";
 import { type ExecutionEvent, type ExecutionWish, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { admissionRefusal, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { admit } from "./admission.ts";
 import { rebind } from "./rebind.ts";
+import { holds, reread } from "./reread.ts";
 
 /**
  * Runs a command in the bound guest. Where nothing of it can have run (GuestNotReached, before the first event) it moves to another
@@ -86,30 +85,6 @@ async function explained(
   }
   // Only a call of which nothing can have run is told that its handle is over: it is then made again on another.
   return t === "gone" && error instanceof GuestNotReached ? admissionRefusal(ws) : presentable(ws, error);
-}
-
-/** One uncached look at the object, with its own deadline; shared by the calls that failed together. */
-async function reread(ws: Handle, bound: BoundGuest): Promise<void> {
-  const was = bound.pod.uid;
-  await ws.rereading.run(was, async () => {
-    using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
-    try {
-      const found = await findOwn(ws, within);
-      if (found.t === "absent") ws.observe({ t: "vanished", was, why: "absent" });
-      else if (found.t === "another") ws.observe({ t: "vanished", was, why: "replaced" });
-      else if (found.sandbox.deleting) ws.observe({ t: "deletionSeen", was });
-      else if (found.sandbox.mode === "Suspended") ws.observe({ t: "suspendedElsewhere", was });
-    } catch (failure) {
-      ws.deps.log.info(
-        { workspaceId: ws.id, error: failure },
-        "the object could not be read again after a failed call",
-      );
-    }
-  });
-}
-
-function holds(ws: Handle, bound: BoundGuest): boolean {
-  return ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
 }
 
 /** A name that does not resolve says nothing about the workspace. */

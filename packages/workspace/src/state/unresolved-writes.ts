@@ -42,6 +42,13 @@ export class UnresolvedWrites {
     this.#delete = undefined;
   }
 
+  /** The object is gone, or another has its name: every write names the uid, so none can land. */
+  settleAll(): void {
+    this.#suspend = undefined;
+    this.#wake = undefined;
+    this.#delete = undefined;
+  }
+
   /** Drops what this reading shows can no longer land. */
   settleBy(reading: SandboxReading): void {
     if (this.#suspend && hasMoved(this.#suspend, reading)) this.#suspend = undefined;

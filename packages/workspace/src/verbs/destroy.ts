@@ -41,15 +41,28 @@ async function send(ws: Handle, sandbox: SandboxReading, within: Deadline): Prom
   throw outcome.error;
 }
 
-async function confirmDeleted(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
+/** One look whether the object, its pods and its claims are all gone. */
+export async function nothingRemains(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<boolean> {
+  return isNothing(await readRemains(ws, sandbox, within));
+}
+
+function readRemains(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<Remains> {
   const { name, uid, resourceVersion, disk } = sandbox;
   const entries = disk.usable ? disk.entries : disk.claims;
-  using changes = ws.deps.cluster.changes(name);
+  return ws.deps.cluster.readRemains({ name, uid, resourceVersion, entries }, within);
+}
+
+function isNothing({ sandbox, pods, claims }: Remains): boolean {
+  return !sandbox && pods.length === 0 && claims.length === 0;
+}
+
+async function confirmDeleted(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
+  using changes = ws.deps.cluster.changes(sandbox.name);
   let remains: Remains | undefined;
   for (;;) {
     try {
-      remains = await ws.deps.cluster.readRemains({ name, uid, resourceVersion, entries }, within);
-      if (!remains.sandbox && remains.pods.length === 0 && remains.claims.length === 0) return;
+      remains = await readRemains(ws, sandbox, within);
+      if (isNothing(remains)) return;
     } catch (error) {
       if (within.expired) throw unconfirmed(ws, within, remains, error);
       if (!hasReason(error, "CLUSTER_UNAVAILABLE") && !(error instanceof DeadlineExceeded)) throw error;

@@ -198,6 +198,13 @@ describe("open adopts", () => {
     },
   );
 
+  it("of an open workspace that is being deleted says so, and so does the handle from then on", async () => {
+    await workspace.open(openWish, patient);
+    on.cluster.stored(id).deleting = true;
+    await expect(workspace.open(openWish, patient)).rejects.toMatchObject({ reason: "WORKSPACE_DELETING" });
+    expect(workspace.state.t).toBe("deleting");
+  });
+
   it("L8 MUST_CREATE never adopts, and another uid than expected is WORKSPACE_REPLACED", async () => {
     const standing = on.cluster.seed(id, { mode: "Suspended" });
     await expect(workspace.open({ ...openWish, create: "must_create" }, patient)).rejects.toMatchObject({
