@@ -95,6 +95,7 @@ export class PodRunner {
   /** The object is gone: whatever still runs is killed. */
   forget(): void {
     this.#unwritable.abort();
+    for (const held of this.#held) held.leave();
     this.#leave("gone", 0);
   }
 

@@ -109,6 +109,24 @@ describe("a claim", () => {
     expect(existsSync(held?.path ?? "")).toBe(false);
   });
 
+  it("is given to no other pod while one whose object is gone may still write to it", async () => {
+    await createClaim(server, "disk");
+    const wanted = { namespace: "default", name: "disk", scheduled: false };
+    const first = await store.hold(wanted, () => undefined, AbortSignal.timeout(5_000));
+    first?.leave();
+    const order: string[] = [];
+    const waits = Promise.withResolvers<string>();
+    const second = store.hold(wanted, waits.resolve, AbortSignal.timeout(5_000)).then((held) => {
+      order.push("given");
+      return held;
+    });
+    expect(await waits.promise).toContain("still used by a deleted pod");
+    order.push("released");
+    first?.release();
+    expect((await second)?.path).toBe(first?.path);
+    expect(order).toEqual(["released", "given"]);
+  });
+
   it("whose folder is missing is Lost: an empty one is never put in its place", async () => {
     await createClaim(server, "disk");
     const uid = await bound("disk");

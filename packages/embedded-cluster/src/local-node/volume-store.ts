@@ -12,6 +12,8 @@ import { claims, refOf } from "./resources.ts";
 /** A disk in use by a pod. It is not removed before `release`, even when its claim is. */
 export interface HeldVolume {
   readonly path: string;
+  /** Says that the pod's object is gone while its processes may still end: no other pod is given the disk before `release`. */
+  leave(): void;
   release(): void;
 }
 
@@ -53,6 +55,8 @@ export class VolumeStore implements Follower {
   /** Uids whose claim said Bound and whose disk is not there. */
   readonly #lost = new Set<string>();
   readonly #holds = new Map<string, number>();
+  /** Holds of pods whose objects are gone already, by uid. */
+  readonly #leaving = new Map<string, number>();
   /** Deleted claims whose disk a pod still uses. */
   readonly #doomed = new Set<string>();
   /** Work per claim, so that making and removing one disk never overlap. */
@@ -78,7 +82,7 @@ export class VolumeStore implements Follower {
       const claim = this.#claims.get(`${namespace}/${name}`);
       const uid = claim?.metadata.uid;
       const mayUse = scheduled || claim?.metadata.deletionTimestamp === undefined;
-      if (uid !== undefined && this.#bound.has(uid) && mayUse) return this.#holdDisk(uid);
+      if (uid !== undefined && this.#bound.has(uid) && mayUse && !this.#leaving.has(uid)) return this.#holdDisk(uid);
       const why = this.#whyNot(name, claim);
       if (why !== said) onWait(why);
       said = why;
@@ -90,7 +94,9 @@ export class VolumeStore implements Follower {
   #whyNot(name: string, claim: KubeObject | undefined): string {
     if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
     if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
-    return this.#lost.has(claim.metadata.uid ?? "")
+    const uid = claim.metadata.uid ?? "";
+    if (this.#leaving.has(uid)) return `persistentvolumeclaim "${name}" is still used by a deleted pod that is ending`;
+    return this.#lost.has(uid)
       ? `persistentvolumeclaim "${name}" bound to non-existent persistentvolume: its disk is missing`
       : `persistentvolumeclaim "${name}" is not bound yet`;
   }
@@ -201,19 +207,22 @@ export class VolumeStore implements Follower {
   }
 
   #holdDisk(uid: string): HeldVolume {
-    this.#holds.set(uid, (this.#holds.get(uid) ?? 0) + 1);
+    countUp(this.#holds, uid);
     let held = true;
+    let leaving = false;
     return {
       path: this.#options.paths.volume(uid),
+      leave: () => {
+        if (!held || leaving) return;
+        leaving = true;
+        countUp(this.#leaving, uid);
+      },
       release: () => {
         if (!held) return;
         held = false;
-        const others = (this.#holds.get(uid) ?? 1) - 1;
-        if (others > 0) this.#holds.set(uid, others);
-        else {
-          this.#holds.delete(uid);
-          if (this.#doomed.delete(uid)) this.#queue(uid, () => this.#remove(uid));
-        }
+        if (leaving && countDown(this.#leaving, uid) === 0) this.#announce();
+        const isLast = countDown(this.#holds, uid) === 0;
+        if (isLast && this.#doomed.delete(uid)) this.#queue(uid, () => this.#remove(uid));
       },
     };
   }
@@ -289,6 +298,18 @@ export class VolumeStore implements Follower {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
   }
+}
+
+function countUp(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+/** What is left; at 0 the key goes. */
+function countDown(counts: Map<string, number>, key: string): number {
+  const left = (counts.get(key) ?? 1) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
+  return left;
 }
 
 function keyOf(claim: KubeObject): string {
