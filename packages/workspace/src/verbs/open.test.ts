@@ -1,4 +1,5 @@
 import { sandboxUidOf } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
 import {
   openWish,
   patient,
@@ -464,6 +465,19 @@ describe("L19 a failed start", () => {
     await settleTasks();
     expect(workspace.state.t).toBe("gone");
     expect(workspace.hasUnresolvedWrite).toBe(false);
+  });
+
+  it("G32 refuses a guest that turns the probe away, and leaves it: that it is privileged is not proved", async () => {
+    on.guests.shape = (agent) => {
+      agent.probe = async () => {
+        throw new HoldfastError("EXECUTION_CAPACITY", { message: "all places are taken" });
+      };
+    };
+    await expect(workspace.open(openWish, patient)).rejects.toMatchObject({
+      reason: "GUEST_PRIVILEGED",
+      metadata: { seen: "the probe was refused: all places are taken", on_start_failure: "left_running" },
+    });
+    expect(writes()).toEqual(["createSandbox"]);
   });
 
   it("G32 refuses a guest that accepts and never answers the probe, and leaves it: it may serve somebody else", async () => {

@@ -73,9 +73,9 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
   return ending.t === "unknown" ? "unknown" : "left_running";
 }
 
-/** A guest that only did not answer is not proved to be privileged: somebody else may be using it. */
+/** A guest that did not answer, or turned the probe away, is not proved to be privileged: somebody else may be using it. */
 function isProvenPrivileged(error: unknown): boolean {
-  return hasReason(error, "GUEST_PRIVILEGED") && error.metadata.seen !== "unanswered";
+  return hasReason(error, "GUEST_PRIVILEGED") && error.metadata.proven === "true";
 }
 
 /** The start's error, saying what was done about it. */
