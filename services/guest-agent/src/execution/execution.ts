@@ -14,7 +14,7 @@ import { launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
 import type { OutputPipes } from "./output-pipes.ts";
-import { type Belonging, membersOf, type Process } from "./processes.ts";
+import { type Belonging, membersOf, nowTicks, type Process } from "./processes.ts";
 import type { StartWish } from "./start-wish.ts";
 
 /** Why the agent ended a command. */
@@ -217,6 +217,7 @@ export class Execution {
 
   #leaderExited(program: Program, status: ExitStatus): void {
     this.#leaderExit = { status, ranMs: this.#clock.monotonicMs() - this.#startedAtMs };
+    program.belonging.leaderGoneTicks = goneTicks();
     this.#leaderGone.resolve();
     this.#cancelTimeout();
     // Node resumes outputs that it made itself two ticks after the exit, whoever paused them.
@@ -289,6 +290,15 @@ export class Execution {
   #setState(state: ExecutionState): void {
     this.#state = state;
     for (const watcher of [...this.#watchers]) watcher();
+  }
+}
+
+/** 0 where the time cannot be read: then the session alone proves nothing any more. */
+function goneTicks(): number {
+  try {
+    return nowTicks();
+  } catch {
+    return 0; // No descriptor to read it by.
   }
 }
 

@@ -21,6 +21,11 @@ export interface Belonging {
   readonly startedAtMs: number;
   /** An environment entry that only this command's processes inherit, `NAME=value`. */
   readonly marker: string;
+  /**
+   * When the leader had exited, in the ticks of `startTicks`; undefined while it runs. From then on its number is free once its
+   * session is empty. Set once, by whoever saw the exit.
+   */
+  leaderGoneTicks?: number;
 }
 
 /** A command younger than this cannot have seen the pids of its namespace go round. */
@@ -47,6 +52,14 @@ export function readProcess(pid: number): Process | undefined {
   };
 }
 
+/** USER_HZ, in which the kernel tells times to programs, whatever it counts in itself. */
+const ticksPerSecond = 100;
+
+/** Now, in the ticks of `startTicks`. Throws where it cannot be read. */
+export function nowTicks(): number {
+  return Math.floor(Number.parseFloat(readFileSync("/proc/uptime", "utf8")) * ticksPerSecond);
+}
+
 /** Zombies count as gone: they run nothing, and only their parent can remove them. */
 export function isGone(process: Process | undefined): boolean {
   return process === undefined || process.state === "Z" || process.state === "X";
@@ -57,18 +70,23 @@ export function isGone(process: Process | undefined): boolean {
  * descends from either. A process that left the session, lost its parent and cleared its environment is not found.
  */
 export function membersOf(command: Belonging): Process[] {
+  const { leader, leaderStartTicks, leaderGoneTicks } = command;
   const candidates: Process[] = [];
   let reused = false;
+  // A session's number is not given again while it has members. Without one from the leader's time, it may be a stranger's.
+  let continued = leaderGoneTicks === undefined;
   for (const pid of candidatePidsOf(command)) {
     if (pid <= 1 || pid === process.pid) continue;
     const found = readProcess(pid);
-    if (found === undefined || found.startTicks < command.leaderStartTicks) continue;
-    if (pid === command.leader && found.startTicks !== command.leaderStartTicks) reused = true;
+    if (found === undefined || found.startTicks < leaderStartTicks) continue;
+    if (pid === leader && found.startTicks !== leaderStartTicks) reused = true;
+    if (leaderGoneTicks !== undefined && found.session === leader && found.startTicks < leaderGoneTicks)
+      continued = true;
     if (!isGone(found)) candidates.push(found);
   }
   const members = new Map<number, Process>();
   for (const candidate of candidates) {
-    const inSession = !reused && candidate.session === command.leader;
+    const inSession = continued && !reused && candidate.session === leader;
     if (inSession || hasMarker(candidate.pid, command.marker)) members.set(candidate.pid, candidate);
   }
   for (let before = -1; before !== members.size; ) {
