@@ -8,6 +8,7 @@ import { isOutlived } from "./outlived.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
+import type { LateCreates } from "./state/late-creates.ts";
 import { boundGuestOf } from "./state/transitions.ts";
 import type { WorkspaceState } from "./state/workspace-state.ts";
 import { StopFlight } from "./stop-flights.ts";
@@ -33,10 +34,10 @@ export class Workspace {
   readonly #suspends: StopFlight<FlushReport>;
   readonly #deletes: StopFlight<void>;
 
-  /** @param isOpenAnew whether another handle of this process stands for the workspace: what this one left is then in its care. */
-  constructor(id: WorkspaceId, deps: WorkspaceDeps, isOpenAnew: () => boolean = () => false) {
+  /** @param lateCreates the one that all handles of this process share. */
+  constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates?: LateCreates) {
     this.id = id;
-    this.#ws = new Handle(id, deps, isOpenAnew);
+    this.#ws = new Handle(id, deps, lateCreates);
     this.#transitions = new TransitionQueue(this.#ws);
     this.#suspends = new StopFlight(deps);
     this.#deletes = new StopFlight(deps);

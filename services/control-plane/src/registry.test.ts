@@ -300,6 +300,24 @@ describe("L14 a POST that landed after its Open had failed", () => {
     expect(on.cluster.stored(id).mode).toBe("Running");
     on.cluster.replacePod(id);
     expect((await opening).state).toBe("running");
+    expect(on.cluster.plan.writes).toEqual(["createSandbox"]);
+  });
+
+  it("is not suspended either when the later Open's handle has been let go by then", async () => {
+    on.cluster.plan.fail("createSandbox", "late");
+    const cut = on.cluster.plan.hold("createSandbox");
+    const failing = reasonOf(registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient));
+    await cut.reached;
+    on.cluster.plan.fail("readSandbox", "stall");
+    cut.release();
+    expect(await on.clock.runUntilSettled(failing, 60_000)).toBe("CLUSTER_UNAVAILABLE");
+    on.cluster.deliverLate();
+    await registry.open(id, openWish, patient);
+    registry.close(id);
+    on.cluster.stored(id).pods = [];
+    await on.clock.advance(130_000);
+    expect(on.cluster.plan.writes).toEqual(["createSandbox"]);
+    expect(on.clock.pending).toBe(0);
   });
 });
 

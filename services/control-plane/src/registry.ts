@@ -7,6 +7,7 @@ import {
   type ExecutionWish,
   type GuestHealth,
   isHandleOver,
+  LateCreates,
   type OpenWish,
   type ResumeWish,
   readThrough,
@@ -34,6 +35,7 @@ const newHandlesMax = 8;
 export class WorkspaceRegistry {
   readonly #deps: WorkspaceDeps;
   readonly #limit: number;
+  readonly #lateCreates = new LateCreates();
   /** In the order of last use, the oldest first. */
   readonly #entries = new Map<WorkspaceId, Entry>();
   /** Silent adoptions that are on their way. */
@@ -193,15 +195,9 @@ export class WorkspaceRegistry {
 
   #add(id: WorkspaceId): Entry {
     if (this.#entries.size >= this.#limit) this.#dropOldest();
-    const workspace = new Workspace(id, this.#deps, () => this.#holdsAnother(workspace));
-    const entry: Entry = { workspace, calls: 0, letGo: false };
+    const entry: Entry = { workspace: new Workspace(id, this.#deps, this.#lateCreates), calls: 0, letGo: false };
     this.#entries.set(id, entry);
     return entry;
-  }
-
-  #holdsAnother(workspace: Workspace): boolean {
-    const entry = this.#entries.get(workspace.id);
-    return entry !== undefined && entry.workspace !== workspace && entry.workspace.state.t !== "gone";
   }
 
   #release(entry: Entry): void {

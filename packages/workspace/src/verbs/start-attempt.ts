@@ -5,11 +5,12 @@ import { bindableOf } from "../binding/bindable.ts";
 import { findOwn } from "../fence/gate.ts";
 import { assertNotFenced } from "../fence/holder-epoch.ts";
 import type { Handle } from "../state/handle.ts";
+import type { SoughtCreate } from "../state/late-creates.ts";
 import { writeDeadline } from "../waiting.ts";
 import type { OnStartFailure } from "../wishes.ts";
 
 /** One call's start: its marks, and what is proved that it did. */
-export interface StartAttempt {
+export interface StartAttempt extends SoughtCreate {
   readonly createdBy: string;
   readonly writtenBy: string;
   readonly onStartFailure: OnStartFailure;
@@ -18,7 +19,7 @@ export interface StartAttempt {
 }
 
 export function startAttempt(ws: Handle, onStartFailure: OnStartFailure): StartAttempt {
-  return { createdBy: ws.deps.randomId(), writtenBy: ws.deps.randomId(), onStartFailure, woken: false };
+  return { createdBy: ws.deps.randomId(), writtenBy: ws.deps.randomId(), onStartFailure, woken: false, takenOn: false };
 }
 
 /** What was done about a workspace that this call woke and could not start. `left_as_found`: nothing, it does not run (or is another). */
@@ -55,6 +56,7 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
   const pods = await ws.deps.cluster.readPods(sandbox, reads);
   if (bindableOf(pods, ws.left) && !isProvenPrivileged(error)) return "left_running";
 
+  if (attempt.takenOn) return "left_running";
   using time = writeDeadline(ws.deps);
   const wish = {
     reading: sandbox,
