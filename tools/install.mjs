@@ -25,11 +25,11 @@ export async function ensureInstalled() {
   console.error(`holdfast: installed in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
 }
 
-/** The machine's own Node where it is new enough, else the one that the lockfile pins. */
+/** The Node that the lockfile pins; where it has none for this machine, the machine's own if that is new enough. */
 export function nodeForTasks() {
-  if (major() >= wantedNode) return process.execPath;
   const pinned = join(root, "node_modules", `node-linux-${process.arch}`, "bin", "node");
   if (existsSync(pinned)) return pinned;
+  if (major() >= wantedNode) return process.execPath;
   console.error(
     `holdfast: needs Node ${wantedNode}; this is ${process.version}, and the registry's Node for ${process.arch} is not installed`,
   );
