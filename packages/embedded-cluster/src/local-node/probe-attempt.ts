@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { get } from "node:http";
 import { connect } from "node:net";
+import { callAfter } from "./long-timer.ts";
 import type { ProbePlan } from "./probe-plan.ts";
 import type { ProbeResult } from "./prober.ts";
 
@@ -23,7 +24,7 @@ export async function attemptProbe(
   // By hand, not AbortSignal.any: the pod's signal lives for months and would collect what each attempt derives from it.
   const within = new AbortController();
   const end = () => within.abort();
-  const timer = setTimeout(end, plan.timeoutMs);
+  const stop = callAfter(plan.timeoutMs, end);
   signal.addEventListener("abort", end, { once: true });
   if (signal.aborted) end();
   try {
@@ -31,7 +32,7 @@ export async function attemptProbe(
     const timedOut = !result.ok && within.signal.aborted;
     return timedOut ? { ok: false, message: `no answer within ${plan.timeoutMs / 1000}s` } : result;
   } finally {
-    clearTimeout(timer);
+    stop();
     signal.removeEventListener("abort", end);
   }
 }
