@@ -78,6 +78,8 @@ export class Execute {
     } finally {
       signal.removeEventListener("abort", onAbort);
       if (!exited) this.#leave();
+      // A guest that says the end but does not end its stream would keep the connection for ever.
+      else this.#attachment?.stream.end({ clientClosed: false });
     }
   }
 
