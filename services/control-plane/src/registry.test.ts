@@ -303,6 +303,27 @@ describe("L14 a POST that landed after its Open had failed", () => {
     expect(on.cluster.plan.writes).toEqual(["createSandbox"]);
   });
 
+  it("is not called deleted before it can no longer land", async () => {
+    on.cluster.plan.fail("createSandbox", "late");
+    const cut = on.cluster.plan.hold("createSandbox");
+    const failing = reasonOf(registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient));
+    await cut.reached;
+    on.cluster.plan.fail("readSandbox", "stall");
+    cut.release();
+    expect(await on.clock.runUntilSettled(failing, 60_000)).toBe("CLUSTER_UNAVAILABLE");
+    const remove = () => registry.destroy(id, { ...suspendWish, deleteDisk: true }, patient);
+    await expect(remove()).rejects.toMatchObject({
+      reason: "DELETE_UNCONFIRMED",
+      metadata: { why: "unanswered_create" },
+    });
+    on.cluster.deliverLate();
+    await remove();
+    expect(on.cluster.stands(id)).toBe(false);
+    await on.clock.advance(130_000);
+    await remove();
+    expect(on.cluster.plan.writes).toEqual(["createSandbox", "deleteSandbox"]);
+  });
+
   it("is not suspended either when the later Open's handle has been let go by then", async () => {
     on.cluster.plan.fail("createSandbox", "late");
     const cut = on.cluster.plan.hold("createSandbox");

@@ -219,6 +219,21 @@ describe("L39 rebinding", () => {
     expect(on.guests.closed).toContain(lost);
   });
 
+  it("goes to the same pod under the address that it has now, and stays there", async () => {
+    const { uid } = on.cluster.movePod(id, "10.9.9.9");
+    expect(await run()).toHaveLength(3);
+    expect(on.guests.calls.map(({ verb, pod }) => [verb, pod])).toEqual([
+      ["execute", uid],
+      ["probe", uid],
+      ["health", uid],
+      ["execute", uid],
+    ]);
+    expect(workspace.state.t).toBe("active");
+    on.cluster.plan.requests.length = 0;
+    expect(await run()).toHaveLength(3);
+    expect(on.cluster.plan.requests).toEqual([]);
+  });
+
   it("L17 proves the new guest before the command is sent to it", async () => {
     const moved = on.cluster.replacePod(id);
     await run();

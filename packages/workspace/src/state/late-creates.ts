@@ -20,6 +20,11 @@ export class LateCreates {
     };
   }
 
+  /** One of this workspace is looked for: that nothing stands proves nothing. */
+  areSought(id: WorkspaceId): boolean {
+    return this.#sought.has(id);
+  }
+
   /** A start goes on with what stands. */
   takeOn(id: WorkspaceId): void {
     for (const create of this.#sought.get(id) ?? []) create.takenOn = true;

@@ -7,6 +7,7 @@ import { handleOver } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange } from "../waiting.ts";
 import { deleteObject } from "../writes/delete-object.ts";
+import { lateCreateSoughtMs } from "./late-create.ts";
 
 /**
  * Deletes the workspace *and its disk*, because the caller asked for it by name (L4). Resolves only after the object, its pods and
@@ -21,6 +22,7 @@ export async function deleteWithDisk(ws: Handle, within: Deadline): Promise<void
   // The object may go before its pods and claims do, also between two calls.
   const going = sandbox ?? ws.deleteAsked;
   if (!going) {
+    if (ws.lateCreates.areSought(ws.id)) throw mayStillBeCreated(ws);
     ws.commit({ t: "vanished", why: "absent" });
     return;
   }
@@ -89,6 +91,15 @@ function unconfirmed(ws: Handle, within: Deadline, remains: Remains | undefined,
       claims: remains?.claims.join(",") ?? "",
     },
     cause,
+  });
+}
+
+/** L1: an absent object is no proof while a create of ours may land. */
+function mayStillBeCreated(ws: Handle): HoldfastError {
+  const seconds = String(lateCreateSoughtMs / 1_000);
+  return new HoldfastError("DELETE_UNCONFIRMED", {
+    message: `Workspace ${ws.id} does not stand, but a create of it that the cluster did not answer may still land. Nothing was sent. Destroy it again; what it finds counts after ${seconds} s at the latest.`,
+    metadata: { why: "unanswered_create", sought_seconds: seconds },
   });
 }
 
