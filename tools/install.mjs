@@ -52,9 +52,10 @@ function installWithPnpm() {
   process.once("SIGINT", pass).once("SIGTERM", pass);
   return new Promise((resolve, reject) => {
     child.on("error", (error) => reject(new Error(`npx could not be run (${error.message}); npm is needed`)));
-    child.on("exit", (code) => {
+    child.on("exit", (code, signal) => {
       process.off("SIGINT", pass).off("SIGTERM", pass);
       if (code === 0) resolve();
+      else if (signal) reject(new Error(`the installation was ended by ${signal}; the next run begins it again`));
       else reject(new Error(`the installation failed (exit code ${code}):\n${said.trim()}`));
     });
   });
