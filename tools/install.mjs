@@ -41,7 +41,9 @@ function installWithPnpm() {
   // packages (native bindings) that an early Node 20 is too old for.
   const argv = ["--yes", `pnpm@${pnpmVersion}`, "install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
   argv.push(`--config.nodeVersion=${pinnedNodeVersion()}`);
-  const child = spawn("npx", argv, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+  // What went wrong is wanted even from a run that is silent itself (`npm start -s`).
+  const env = { ...process.env, npm_config_loglevel: "error" };
+  const child = spawn("npx", argv, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   const keep = (chunk) => {
     said = (said + chunk).slice(-20_000);
