@@ -140,6 +140,11 @@ export class Execution {
     await this.#leaderGone.promise;
   }
 
+  /** Looks whether what survived a kill has gone since; if so, it goes on to its end. */
+  async lookAgain(): Promise<void> {
+    if (this.#state.t === "unconfirmed" && this.#program !== undefined) await this.#finish(this.#program);
+  }
+
   /** Makes this reader the one that the program waits for, in place of any other. */
   adopt(owner: Owner): void {
     this.#cancelOrphan();
