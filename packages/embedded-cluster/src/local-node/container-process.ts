@@ -66,7 +66,9 @@ export class ContainerProcess {
     });
     if (!this.#ownPidNamespace) this.#initPid = this.#child.pid;
 
-    const channel = this.#child.stdio[3];
+    // Node gives no streams at all to a child that found no file descriptors; its "error" follows.
+    const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
+    const channel = stdio?.[3];
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on("error", () => undefined); // a reset at the end of the process says nothing that its exit does not
       stream?.on("data", (chunk: Buffer) => this.#keepComplaint(chunk));
