@@ -17,23 +17,31 @@ const closeMaxMs = 1_000;
 export function openLog(level: LogLevel, fd = 2): ServiceLog {
   const out = destination({ dest: fd, sync: false, maxLength: logBufferMaxBytes });
   let readerGone = false;
-  // A log that cannot be written, on a full disk as on a closed pipe, ends nothing; the next line tries again.
+  // A log that cannot be written ends nothing. On a full disk the next line tries again; on a pipe that was closed or a terminal
+  // that was, nobody will ever read one.
   out.on("error", (error: NodeJS.ErrnoException) => {
-    readerGone ||= error.code === "EPIPE";
+    readerGone ||= error.code === "EPIPE" || error.code === "EIO";
   });
   const close = async (): Promise<void> => {
-    if (readerGone) return;
-    const { promise: over, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, closeMaxMs);
-    out.once("close", resolve);
-    out.once("error", resolve);
-    // Neither flushSync here nor the one that pino makes at the exit of an open log: it waits for ever where nothing can be written.
-    out.end();
-    await over;
-    clearTimeout(timer);
+    if (!readerGone) {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, closeMaxMs);
+      out.once("close", resolve);
+      out.once("error", resolve);
+      out.end();
+      await over;
+      clearTimeout(timer);
+    }
+    // Always, else pino flushes an open log at the exit, and that waits for ever where nothing can be written.
     out.destroy();
   };
-  return { logger: loggerOn(level, out), close };
+  // Only write: pino would flush synchronously at a fatal line, with the same wait.
+  const stream: DestinationStream = {
+    write: (line) => {
+      if (!readerGone) out.write(line);
+    },
+  };
+  return { logger: loggerOn(level, stream), close };
 }
 
 /** A logger on any stream. What is given to it is chosen, and holds nothing of a request's content. */
