@@ -30,3 +30,7 @@ export const violationsNamedMax = 32;
 export const errorMessageMaxLength = 2_048;
 /** The longest value in an error's metadata and violations, in characters. */
 export const errorValueMaxLength = 256;
+/** Calls that a client may cancel at once on one connection before that is taken for an attack and the connection is ended. */
+export const cancelledCallsBurstMax = 20_000;
+/** Calls that a client may cancel on one connection each second for long. */
+export const cancelledCallsPerSecondMax = 2_000;

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type * as grpc from "@grpc/grpc-js";
 import type { CallContext } from "../../rpc/call-context.ts";
+import { clientEndOf } from "./client-end.ts";
 
 /** A grpc-js call, as far as its context is concerned. */
-type Call = Pick<grpc.ServerUnaryCall<unknown, unknown>, "metadata" | "cancelled" | "getPeer" | "getDeadline"> & {
-  once(event: "cancelled", listener: () => void): unknown;
-};
+type Call = Pick<grpc.ServerUnaryCall<unknown, unknown>, "metadata" | "getPeer" | "getDeadline">;
 
 /** Why a call's signal aborts. */
 export class ClientEndedCall extends Error {
@@ -19,11 +18,13 @@ export class ClientEndedCall extends Error {
 export function contextOf(call: Call): { readonly context: CallContext; readonly answered: () => void } {
   const controller = new AbortController();
   let answered = false;
-  // grpc-js emits it after every call, also a good one; before the answer it means the client's end or its deadline.
-  call.once("cancelled", () => {
+  // grpc-js tells it after every call, also a good one; before the answer it means the client's end or its deadline.
+  const onEnd = (): void => {
     if (!answered) controller.abort(new ClientEndedCall());
-  });
-  if (call.cancelled) controller.abort(new ClientEndedCall());
+  };
+  const clientEnd = clientEndOf(call.metadata);
+  clientEnd.addEventListener("abort", onEnd, { once: true });
+  if (clientEnd.aborted) onEnd();
   const deadline = call.getDeadline();
   const context: CallContext = {
     signal: controller.signal,

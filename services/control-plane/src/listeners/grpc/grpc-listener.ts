@@ -6,6 +6,7 @@ import { addressText, type ListenAddress } from "../../config/service-config.ts"
 import type { ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
 import { StartFailure } from "../../start-failure.ts";
 import { whyNot } from "../free-port.ts";
+import { noticeClientEnd } from "./client-end.ts";
 import { grpcServiceOf } from "./grpc-service.ts";
 import { Health } from "./health.ts";
 import { reasonForNativeStatus } from "./reason-for-native-status.ts";
@@ -40,7 +41,7 @@ export class GrpcListener {
       "grpc.keepalive_time_ms": clientPingEveryMs,
       "grpc.keepalive_timeout_ms": clientPingTimeoutMs,
       "grpc.enable_channelz": 0,
-      interceptors: [reasonForNativeStatus],
+      interceptors: [reasonForNativeStatus, noticeClientEnd],
     });
     if (!raiseReceiveWindows(server))
       logger.warn("this grpc-js does not let receive windows be raised: uploads are slow over long distances");

@@ -1,10 +1,15 @@
 import type { EventEmitter } from "node:events";
 import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type * as grpc from "@grpc/grpc-js";
-import { receiveConnectionWindowBytes, receiveWindowBytes } from "@holdfast/contract";
+import {
+  cancelledCallsBurstMax,
+  cancelledCallsPerSecondMax,
+  receiveConnectionWindowBytes,
+  receiveWindowBytes,
+} from "@holdfast/contract";
 
 /**
- * Raises what the server lets a client send before it has been read: 64 KiB per round trip without it. grpc-js has no option for
+ * Raises what the server lets a client send before it has been read (64 KiB per round trip without it), and how many calls it may cancel. grpc-js has no option for
  * what a *server* receives, so its private fields are set, guarded: where they are not as expected nothing is touched, and false is
  * returned. Call it before the server is bound. (receive-windows.test.ts proves the effect)
  */
@@ -13,6 +18,9 @@ export function raiseReceiveWindows(server: grpc.Server): boolean {
   if (typeof inside.commonServerOptions !== "object" || typeof inside._setupHandlers !== "function") return false;
   const options = inside.commonServerOptions;
   options.settings = { ...options.settings, initialWindowSize: receiveWindowBytes };
+  // By default a connection whose client cancels more than 33 calls a second for long is ended with a protocol error.
+  options.streamResetBurst = cancelledCallsBurstMax;
+  options.streamResetRate = cancelledCallsPerSecondMax;
   const setUp = inside._setupHandlers.bind(server);
   inside._setupHandlers = (http2Server, ...rest) => {
     http2Server.on("session", (session: ServerHttp2Session) => {
@@ -27,7 +35,7 @@ export function raiseReceiveWindows(server: grpc.Server): boolean {
 }
 
 interface GrpcServerInside {
-  commonServerOptions?: { settings?: Record<string, unknown> };
+  commonServerOptions?: { settings?: Record<string, unknown>; streamResetBurst?: number; streamResetRate?: number };
   _setupHandlers?: (http2Server: Http2Server, ...rest: unknown[]) => void;
 }
 

@@ -128,6 +128,8 @@ class PipelineCall {
 
   /** Throws unless the call may go to its handler. */
   admit(): Message {
+    // A client may have cancelled before its request was read: then nobody wants it done.
+    if (this.#context.signal.aborted) throw this.#context.signal.reason;
     this.#leave = this.#deps.admission.enter();
     if ("unreadable" in this.#incoming) throw this.#incoming.unreadable;
     const { message } = this.#incoming;
