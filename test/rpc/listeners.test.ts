@@ -367,10 +367,13 @@ describe.each(ways)("handlers by $name", (way) => {
       },
     });
     using clients = clientsBy(way, server);
-    const stream = clients.executions.execute(command)[Symbol.asyncIterator]();
+    const cancel = new AbortController();
+    const stream = clients.executions.execute(command, { signal: cancel.signal })[Symbol.asyncIterator]();
     await stream.next();
     await settled(() => produced);
     await server[Symbol.asyncDispose]();
+    // grpc-js's client takes half a minute to notice: it is told to give up.
+    cancel.abort();
     const rest = async (): Promise<void> => {
       while (!(await stream.next()).done);
     };

@@ -70,6 +70,13 @@ describe("the README", () => {
     expect(all.match(/"exitCode":0/g)).toHaveLength(3);
   });
 
+  it("describes health and the details of errors through reflection, as a strict client needs them", async () => {
+    using reflected = new ReflectedService(service.target);
+    expect(await reflected.call("grpc.health.v1.Health/Check", {})).toEqual([{ status: "SERVING" }]);
+    expect(await reflected.knows("google.rpc.ErrorInfo")).toBe(true);
+    expect(await reflected.knows("google.rpc.NoSuchThing")).toBe(false);
+  });
+
   it("lists the same through the older v1alpha reflection", async () => {
     using v1 = new ReflectedService(service.target);
     using alpha = new ReflectedService(service.target, "v1alpha");

@@ -68,6 +68,15 @@ export class ReflectedService implements Disposable {
     return responses;
   }
 
+  /** True when a message of this name is described. */
+  async knows(typeName: string): Promise<boolean> {
+    try {
+      return (await this.#registryOf(typeName)).getMessage(typeName) !== undefined;
+    } catch {
+      return false;
+    }
+  }
+
   async #registryOf(symbol: string): Promise<FileRegistry> {
     const files = new Map<string, ReturnType<typeof parseFile>>();
     const take = (response: ReflectionResponse): void => {

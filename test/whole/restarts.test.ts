@@ -75,14 +75,17 @@ describe("restarts", () => {
 
     await using second = await startCluster(folder.path);
     expect(second.flags).toEqual(first.flags);
+    await using other = await startServiceOn(second.flags);
     const text = await eventually(60_000, async () => {
       try {
-        return (await shell(service, "kept", "cat note")).stdout;
+        return (await shell(other, "kept", "cat note")).stdout;
       } catch {
         return undefined;
       }
     });
     expect(text).toBe("kept\n");
+    // The pod runs by now, under another address than the first service has held since before.
+    expect((await shell(service, "kept", "cat note")).stdout).toBe("kept\n");
   });
 
   it("runs the next command after the agent was killed: same pod, one restart more", async () => {

@@ -1,10 +1,10 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdir } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { dataFolder, startService } from "./harness.ts";
+import { dataFolder, eventually, processesNaming, startService } from "./harness.ts";
 
 const root = dirname(dirname(import.meta.dirname));
 const main = join(root, "services/control-plane/src/main.ts");
@@ -151,6 +151,31 @@ describe("npm start", () => {
     ]);
     expectRefusal(launched, /moon/);
   });
+});
+
+/** util-linux's `script`: runs a command on a terminal of its own. */
+const hasScript = spawnSync("script", ["--version"]).status === 0;
+
+describe("a terminal that is closed", () => {
+  it.skipIf(!hasScript)(
+    "ends launcher and service, whose log has nowhere to go (skipped without `script`)",
+    async () => {
+      await using folder = await dataFolder();
+      const words = [process.execPath, join(root, "tools/launch.mjs"), "start"];
+      words.push("--listen", "127.0.0.1:0", "--data-dir", folder.path);
+      // A shell that waits between the terminal and the launcher, as npm has one.
+      const line = `sh -c '${words.join(" ")}; true'`;
+      const terminal = spawn("script", ["-qfec", line, "/dev/null"], { stdio: ["ignore", "pipe", "ignore"] });
+      let said = "";
+      for await (const chunk of terminal.stdout) {
+        said += chunk;
+        if (said.includes("listens on")) break;
+      }
+      expect(await processesNaming(folder.path)).not.toEqual([]);
+      terminal.kill("SIGKILL");
+      await eventually(10_000, async () => ((await processesNaming(folder.path)).length === 0 ? true : undefined));
+    },
+  );
 });
 
 describe("npm run demo", () => {

@@ -6,5 +6,6 @@ export * from "./limits.ts";
 export * from "./object-names.ts";
 export * from "./reason-guide.ts";
 export * from "./reasons.ts";
+export * from "./stamp-time.ts";
 export * from "./timings.ts";
 export * from "./told-limits.ts";

@@ -47,7 +47,7 @@ function podSpec(image: string): unknown {
         ports: [{ name: "agent", containerPort: 1024, protocol: "TCP" }],
         readinessProbe: {
           exec: { command: ["/opt/holdfast/node", "/opt/holdfast/agent/ready.mjs"] },
-          periodSeconds: 10,
+          periodSeconds: 30, // each probe is a process, and hundreds of pods may sit idle; the first ones come quickly anyway
           timeoutSeconds: 5, // the probe is a process: on a busy machine a second is not enough
         },
         securityContext: { runAsUser: 1001, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },

@@ -60,7 +60,7 @@ describe("an embedded cluster", () => {
       image: "holdfast.local/guest-agent:embedded",
       ports: [{ name: "agent", containerPort: 1024 }],
       securityContext: { runAsUser: 1001, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
-      readinessProbe: { exec: { command: ["/opt/holdfast/node", "/opt/holdfast/agent/ready.mjs"] }, periodSeconds: 10 },
+      readinessProbe: { exec: { command: ["/opt/holdfast/node", "/opt/holdfast/agent/ready.mjs"] }, periodSeconds: 30 },
     });
     expect(container.env).toEqual([
       { name: "HOLDFAST_AGENT_TOKEN", valueFrom: { fieldRef: { fieldPath: "metadata.uid" } } },

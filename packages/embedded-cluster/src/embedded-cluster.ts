@@ -61,7 +61,13 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Pro
       log: log.child({ part: "sandbox-controller" }),
     });
     stops.push(() => controller.stop());
-    const node = await startLocalNode({ api: server.api, dataDir, agent, log: log.child({ part: "local-node" }) });
+    const node = await startLocalNode({
+      api: server.api,
+      dataDir,
+      agent,
+      log: log.child({ part: "local-node" }),
+      storeOpenedAt: server.openedAt,
+    });
     stops.push(() => node.stop());
 
     let stopping: Promise<void> | undefined;

@@ -73,6 +73,31 @@ describe("events between a stream and its reader", () => {
     expect(calls).toEqual(["pause", "resume"]);
   });
 
+  it("G5 holds a source back that floods a slow reader with events of no bytes, or with bytes one at a time", async () => {
+    for (const flood of [
+      (at: number): ExecutionEvent => ({ t: "gap", from: at, to: at + 1, reason: "dropped" }),
+      (at: number): ExecutionEvent => ({ t: "output", stream: "stdout", offset: at, data: Buffer.from("x") }),
+    ]) {
+      const queue = new EventQueue();
+      const { calls, ...stream } = source();
+      queue.feedFrom(stream);
+      let pushed = 0;
+      for (; calls.length === 0 && pushed < 10_000; pushed += 1) queue.push(flood(pushed));
+      expect(calls).toEqual(["pause"]);
+      queue.end(undefined);
+      await drained(queue);
+      expect(calls).toEqual(["pause", "resume"]);
+    }
+  });
+
+  it("keeps no chunk alive for the few bytes of it that wait", async () => {
+    const chunk = new Uint8Array(64 * 1024);
+    const queue = new EventQueue();
+    queue.push({ t: "output", stream: "stdout", offset: 0, data: chunk.subarray(0, 1) });
+    const event = await queue.next();
+    expect(event?.t === "output" && event.data.buffer === chunk.buffer).toBe(false);
+  });
+
   it("gives what came before a failure, then the failure", async () => {
     const queue = new EventQueue();
     queue.push({ t: "gap", from: 0, to: 1, reason: "dropped" });

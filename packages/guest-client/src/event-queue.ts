@@ -22,6 +22,10 @@ interface Pieces {
 /** Bytes that may wait before the source is paused. */
 const pauseAtBytes = 256 * 1024;
 const resumeAtBytes = 64 * 1024;
+/** What an event, or a piece of output, counts for besides its bytes: a guest may send as many of them as it likes. */
+const eventCostBytes = 128;
+/** Smaller pieces are copied: a view of a few bytes would keep the whole chunk that they came in. */
+const copiedBelowBytes = 4 * 1024;
 
 /**
  * Events between a stream and one reader that may be slow. Small pieces that wait are joined and large ones split, so that no
@@ -30,7 +34,8 @@ const resumeAtBytes = 64 * 1024;
 export class EventQueue {
   #waiting: (Pieces | OtherEvent)[] = [];
   #head = 0;
-  #bytes = 0;
+  /** What waits costs: its bytes and so much for each event and piece. */
+  #cost = 0;
   #source: Source | undefined;
   #paused = false;
   #over: { readonly error: Error | undefined } | undefined;
@@ -44,7 +49,11 @@ export class EventQueue {
 
   push(event: ExecutionEvent): void {
     if (event.t === "output") this.#pushOutput(event);
-    else this.#waiting.push(event);
+    else {
+      this.#waiting.push(event);
+      this.#cost += eventCostBytes;
+    }
+    this.#holdBack();
     this.#wake();
   }
 
@@ -58,7 +67,11 @@ export class EventQueue {
   async next(): Promise<ExecutionEvent | undefined> {
     for (;;) {
       const first = this.#shift();
-      if (first !== undefined) return first.t === "pieces" ? this.#chunkOf(first) : first;
+      if (first?.t === "pieces") return this.#chunkOf(first);
+      if (first !== undefined) {
+        this.#letGo(eventCostBytes);
+        return first;
+      }
       if (this.#over?.error) throw this.#over.error;
       if (this.#over) return undefined;
       await new Promise<void>((resolve) => {
@@ -68,9 +81,10 @@ export class EventQueue {
   }
 
   #pushOutput({ stream, offset, data }: OutputEvent): void {
-    this.#bytes += data.length;
     for (let at = 0; at < data.length; at += outputChunkMaxBytes) {
-      const part = data.subarray(at, at + outputChunkMaxBytes);
+      const view = data.subarray(at, at + outputChunkMaxBytes);
+      this.#cost += view.length + eventCostBytes;
+      const part = view.length < copiedBelowBytes ? Buffer.from(view) : view;
       const last = this.#waiting.length > this.#head ? this.#waiting.at(-1) : undefined;
       const joins =
         last?.t === "pieces" &&
@@ -84,7 +98,6 @@ export class EventQueue {
         this.#waiting.push({ t: "pieces", stream, offset: offset + at, parts: [part], bytes: part.length });
       }
     }
-    this.#holdBack();
   }
 
   #shift(): Pieces | OtherEvent | undefined {
@@ -99,17 +112,20 @@ export class EventQueue {
   }
 
   #chunkOf({ stream, offset, parts, bytes }: Pieces): OutputEvent {
-    this.#bytes -= bytes;
-    if (this.#paused && this.#bytes <= resumeAtBytes) {
-      this.#paused = false;
-      this.#source?.resume();
-    }
+    this.#letGo(bytes + eventCostBytes * parts.length);
     const [only] = parts;
     return { t: "output", stream, offset, data: parts.length === 1 && only ? only : Buffer.concat(parts) };
   }
 
+  #letGo(cost: number): void {
+    this.#cost -= cost;
+    if (!this.#paused || this.#cost > resumeAtBytes) return;
+    this.#paused = false;
+    this.#source?.resume();
+  }
+
   #holdBack(): void {
-    if (this.#paused || this.#bytes < pauseAtBytes || this.#source === undefined) return;
+    if (this.#paused || this.#cost < pauseAtBytes || this.#source === undefined) return;
     this.#paused = true;
     this.#source.pause();
   }

@@ -78,6 +78,8 @@ export class Execute {
     } finally {
       signal.removeEventListener("abort", onAbort);
       if (!exited) this.#leave();
+      // A guest that says the end but does not end its stream would keep the connection for ever.
+      else this.#attachment?.stream.end({ clientClosed: false });
     }
   }
 
@@ -125,7 +127,9 @@ export class Execute {
       executionId: wish.executionId,
       fromOffset: BigInt(this.#offset),
       expectedBootId: this.#bootId ?? "",
-      ...(maxOutputBytes === undefined ? {} : { maxOutputBytes: BigInt(maxOutputBytes - this.#deliveredBytes) }),
+      ...(maxOutputBytes === undefined
+        ? {}
+        : { maxOutputBytes: BigInt(Math.max(0, maxOutputBytes - this.#deliveredBytes)) }),
     };
     const { startExecution, followExecution } = ExecutionService.method;
     using within = new Deadline(this.#clock, openTimeoutMs, this.#signal);

@@ -44,7 +44,7 @@ export class ExecutionEvents implements StreamListener {
         const from = Number(event.value.from);
         const to = Number(event.value.to);
         this.#at(from);
-        if (to <= from) throw new LinkProtocolError(`a gap from ${from} to ${to}`);
+        if (to <= from || !Number.isSafeInteger(to)) throw new LinkProtocolError(`a gap from ${from} to ${to}`);
         const reason = event.value.reason === GapReason.MAX_OUTPUT ? "max_output" : "dropped";
         this.#position = to;
         this.#stream = undefined;
@@ -80,11 +80,10 @@ export class ExecutionEvents implements StreamListener {
 
 function exitOf(exited: ExecutionEvent_Exited): ExecutionExit {
   const { outcome, runTime } = exited;
+  if (outcome.case === undefined) throw new LinkProtocolError("an end that says neither code nor signal");
   return {
     status:
-      outcome.case === "signal"
-        ? { t: "signal", signal: outcome.value }
-        : { t: "code", code: Number(outcome.value ?? 0) },
+      outcome.case === "signal" ? { t: "signal", signal: outcome.value } : { t: "code", code: Number(outcome.value) },
     timedOut: exited.cause === EndCause.TIMED_OUT,
     leftovers: exited.leftovers.map(({ pid, name }) => ({ pid: Number(pid), name })),
     outputBytes: Number(exited.outputBytes),

@@ -6,7 +6,7 @@ import {
 } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { type Clock, Deadline, systemClock } from "@holdfast/async";
 import { type ExecutionId, isExecutionId, podUidOf, reattachWindowMs } from "@holdfast/contract";
-import { type AgentStream, AnsweredError, LinkServer, Router } from "@holdfast/guest-link";
+import { type AgentStream, AnsweredError, type CallerEnd, LinkServer, Router } from "@holdfast/guest-link";
 import { ManualClock } from "@holdfast/testkit";
 import { type ExecutionEvent, type ExecutionWish, GuestLost } from "@holdfast/workspace";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -96,12 +96,27 @@ describe("a guest that does not keep to the protocol", () => {
       },
     ],
     ["calls the stream complete without an exit", () => undefined],
+    [
+      "ends the command without code or signal",
+      (stream) => say(stream, { case: "exited", value: { outputBytes: 0n } }),
+    ],
   ])("is not believed when it %s: the outcome is not known", async (_name, misbehave) => {
     const guest = await guestThat(async (stream) => {
       say(stream, started);
       misbehave(stream);
     });
     await expect(all(guest.execute(wish, never))).rejects.toBeInstanceOf(GuestLost);
+  });
+
+  it("is not kept a connection for when it says the end but does not end the stream", async () => {
+    const over = Promise.withResolvers<CallerEnd>();
+    const guest = await guestThat(async (stream) => {
+      say(stream, started);
+      say(stream, exited(0));
+      over.resolve(await stream.callerEnd);
+    });
+    expect((await all(guest.execute(wish, never))).map(({ t }) => t)).toEqual(["started", "exited"]);
+    expect(await over.promise).toEqual({ t: "ended", clientClosed: false });
   });
 
   it("L44 is given up after the window when every stream breaks as soon as it is open", async () => {

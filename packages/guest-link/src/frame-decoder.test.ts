@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { linkDataMaxBytes, linkHandshakeMaxBytes, linkMessageMaxBytes } from "@holdfast/contract";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -116,6 +118,28 @@ describe("the codec", () => {
     let passed: Buffer | undefined;
     decoder.push(chunk, { frame: () => undefined, data: (bytes) => (passed = bytes) });
     expect(passed?.buffer).toBe(chunk.buffer);
+  });
+
+  it("keeps no read alive for the few bytes of a message that it brought", async () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage: () => void = runInNewContext("gc");
+    const decoder = new FrameDecoder();
+    decoder.phase = "stream";
+    const bytes = encoded("stream", frameTypes.message, Buffer.from("two halves"));
+    const messages: Buffer[] = [];
+    const sink = { frame: (_type: number, payload: Buffer) => void messages.push(payload), data: () => undefined };
+    const read = (): WeakRef<ArrayBufferLike> => {
+      const chunk = Buffer.alloc(64 * 1024);
+      bytes.copy(chunk, 0, 0, 8);
+      decoder.push(chunk.subarray(0, 8), sink);
+      return new WeakRef(chunk.buffer);
+    };
+    const first = read();
+    await new Promise((resolve) => setImmediate(resolve)); // A WeakRef keeps its target for the rest of the turn.
+    collectGarbage();
+    expect(first.deref()).toBeUndefined();
+    decoder.push(bytes.subarray(8), sink);
+    expect(messages.map(String)).toEqual(["two halves"]);
   });
 
   it("delivers nothing more of a chunk once it was stopped", () => {

@@ -1,6 +1,9 @@
 import { frameTypes, headerBytesOf, type LinkPhase, payloadLimits } from "./frame.ts";
 import { LinkProtocolError } from "./link-errors.ts";
 
+const nothing = Buffer.alloc(0);
+const minPartialBytes = 256;
+
 /** Takes what a connection receives, in order. */
 export interface FrameSink {
   /** A whole frame other than DATA. `callId` is 0 where frames bear none. */
@@ -11,7 +14,8 @@ export interface FrameSink {
 
 /**
  * Splits what a socket delivers into frames, wherever reads split. Nothing is copied but headers and messages that
- * span reads; memory held is what has arrived of one message, never what its length announces.
+ * span reads; memory held is in proportion to what has arrived of one message, in however small pieces, never to what
+ * its length announces.
  */
 export class FrameDecoder {
   /** Set by the sink when the handshake is over, from within its own call: the next header is read by it. */
@@ -22,13 +26,15 @@ export class FrameDecoder {
   #callId = 0;
   /** Payload bytes still to come; undefined between frames. */
   #missing: number | undefined;
-  #parts: Buffer[] = [];
+  /** What has arrived of a message that spans reads: the first `#partialFill` bytes. */
+  #partial: Buffer = nothing;
+  #partialFill = 0;
   #stopped = false;
 
   /** Nothing is delivered any more, also of the chunk that is being read. */
   stop(): void {
     this.#stopped = true;
-    this.#parts = [];
+    this.#partial = nothing;
   }
 
   /** Delivers the frames that this chunk completes. Throws LinkProtocolError, after which the decoder is of no use. */
@@ -66,13 +72,31 @@ export class FrameDecoder {
     this.#missing = complete ? undefined : missing - part.length;
     if (this.#type === frameTypes.data) {
       sink.data(part);
-    } else if (!complete) {
-      this.#parts.push(part);
+    } else if (complete && this.#partialFill === 0) {
+      sink.frame(this.#type, part, this.#callId);
     } else {
-      const payload = this.#parts.length === 0 ? part : Buffer.concat([...this.#parts, part]);
-      this.#parts = [];
-      sink.frame(this.#type, payload, this.#callId);
+      this.#keep(part, missing);
+      if (complete) sink.frame(this.#type, this.#takeKept(), this.#callId);
     }
     return at + part.length;
+  }
+
+  /** Lays a part of a message after those before it. `missing` bytes of the message are still to come, the part's included. */
+  #keep(part: Buffer, missing: number): void {
+    const fill = this.#partialFill + part.length;
+    if (fill > this.#partial.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.min(this.#partialFill + missing, Math.max(minPartialBytes, fill * 2)));
+      this.#partial.copy(grown, 0, 0, this.#partialFill);
+      this.#partial = grown;
+    }
+    part.copy(this.#partial, this.#partialFill);
+    this.#partialFill = fill;
+  }
+
+  #takeKept(): Buffer {
+    const kept = this.#partial.subarray(0, this.#partialFill);
+    this.#partial = nothing;
+    this.#partialFill = 0;
+    return kept;
   }
 }

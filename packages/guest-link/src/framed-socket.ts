@@ -26,6 +26,11 @@ export class FramedSocket {
   #closed = false;
   #cause: unknown;
   #drained: PromiseWithResolvers<void> | undefined;
+  /** To whoever listens at that moment: the listener may change within one chunk. */
+  readonly #sink: FrameSink = {
+    frame: (type, payload, callId) => this.listener.frame(type, payload, callId),
+    data: (bytes) => this.listener.data(bytes),
+  };
 
   constructor(socket: Socket, listener: SocketListener) {
     this.#socket = socket;
@@ -146,7 +151,7 @@ export class FramedSocket {
 
   #onData(chunk: Buffer): void {
     try {
-      this.#decoder.push(chunk, this.listener);
+      this.#decoder.push(chunk, this.#sink);
     } catch (error) {
       this.destroy(error);
     }

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
-import { ConnectionRole, HelloSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import { ConnectionRole, HelloSchema, ProofSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { type Clock, Deadline, systemClock } from "@holdfast/async";
 import { linkIdleCloseMs, linkPingEveryMs, linkProtocolVersion, linkUnauthenticatedMax } from "@holdfast/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -93,6 +93,33 @@ describe("the handshake", () => {
     const answer = Buffer.concat(chunks);
     expect(answer[4]).toBe(frameTypes.refused);
     expect(answer.toString("latin1")).toContain(`speaks version ${linkProtocolVersion}`);
+  });
+
+  it("loses nothing that a caller sends in one piece with its proof", async () => {
+    using agent = await listening();
+    const socket = connect(agent.port, host);
+    onTestFinished(() => void socket.destroy());
+    const received: Buffer[] = [];
+    socket.on("data", (chunk) => received.push(chunk));
+    const hello = toBinary(
+      HelloSchema,
+      create(HelloSchema, {
+        protocolVersion: linkProtocolVersion,
+        role: ConnectionRole.CONTROL,
+        clientNonce: Buffer.alloc(32),
+      }),
+    );
+    socket.write(frameOf(frameTypes.hello, hello));
+    await eventually(() => Buffer.concat(received).length > 5);
+    const challenge = Buffer.concat(received).subarray(5);
+    received.length = 0;
+    const proof = toBinary(ProofSchema, create(ProofSchema, { mac: proofOf("caller", token, hello, challenge) }));
+    const ping = Buffer.alloc(9);
+    writeHeader(ping, "control", frameTypes.ping, 0, 7);
+    socket.write(Buffer.concat([frameOf(frameTypes.proof, proof), ping]));
+    const pong = Buffer.alloc(9);
+    writeHeader(pong, "control", frameTypes.pong, 0, 7);
+    await eventually(() => Buffer.concat(received).subarray(-9).equals(pong));
   });
 
   it("G2 keeps at most 64 connections that have not proved the token, and says so to the next", async () => {

@@ -76,9 +76,9 @@ export class CallerStream implements SocketListener {
     this.#socket.resume();
   }
 
-  /** Ends the stream on purpose. The guest learns whether its client wished it; nothing more is delivered. */
+  /** Ends the stream on purpose. The guest learns whether its client wished it; nothing more is delivered. Once; not after END. */
   end(wish: { readonly clientClosed: boolean }): void {
-    if (this.isClosed || this.#over) return;
+    if (this.isClosed || this.#over || this.#listener === silent) return;
     this.#over = true;
     this.#listener = silent;
     this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { clientClosed: wish.clientClosed })));

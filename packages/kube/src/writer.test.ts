@@ -123,7 +123,7 @@ describe("a write is refused", () => {
 });
 
 describe("L1 a write is unknown, and sent once", () => {
-  it.each([500, 502, 503, 504])("after a %i", async (code) => {
+  it.each([408, 500, 502, 503, 504])("after a %i", async (code) => {
     const ending = await patchAgainst((_received, reply) =>
       status(reply, code, "InternalError", { message: "testing value /metadata/uid failed" }),
     );

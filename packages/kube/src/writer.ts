@@ -90,8 +90,8 @@ function endingOf<Value>(attempt: Attempt, answer: ApiAnswer, confirm: (body: un
       return { t: "unknown", cause };
     }
   }
-  // 500 too: an API server answers it also for what it then did, and a proxy for anything.
-  if (status < 400 || status >= 500) {
+  // 500 too: an API server answers it also for what it then did, and a proxy for anything. 408: something in between gave up waiting.
+  if (status < 400 || status >= 500 || status === 408) {
     return { t: "unknown", cause: new Error(`${describe(attempt)} was answered ${status}: ${wordsOf(answer)}`) };
   }
   if (status === 401 || status === 403) return other(forbidden(attempt, answer));

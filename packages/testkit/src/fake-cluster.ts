@@ -115,6 +115,17 @@ export class FakeCluster implements Cluster {
     return pod;
   }
 
+  /** The same pod runs again under another address, as after its node was started anew. */
+  movePod(id: WorkspaceId, ip: string): StoredPod {
+    const sandbox = this.stored(id);
+    const [first, ...others] = sandbox.pods;
+    if (!first) throw new Error(`${id} has no pod`);
+    const pod = { ...first, ip };
+    sandbox.pods = [pod, ...others];
+    this.wake(id);
+    return pod;
+  }
+
   /** Somebody else changes the mode, with a written-by of theirs. */
   foreignMode(id: WorkspaceId, mode: Mode): void {
     const sandbox = this.stored(id);

@@ -18,6 +18,7 @@ export * from "./ports/files.ts";
 export * from "./ports/guest.ts";
 export { readThrough } from "./read-through.ts";
 export { isHandleOver } from "./refusals.ts";
+export { LateCreates } from "./state/late-creates.ts";
 export type { BoundGuest, GoneWhy, StateName, WorkspaceState } from "./state/workspace-state.ts";
 export type { Identity, PodFacts, WireState, WorkspaceSummary, WorkspaceView } from "./view.ts";
 export * from "./wishes.ts";

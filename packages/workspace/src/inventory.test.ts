@@ -98,6 +98,16 @@ describe("the list", () => {
     expect(await ids({ modeChangedBefore: Date.UTC(2030, 0, 1) })).toEqual(["a-1", "b-1"]);
   });
 
+  it.each(["+010000-01-01T00:00:00.000Z", "0000-01-01T00:00:00.000Z", "5", "1 May", ""])(
+    "reads a mode-changed stamp that no client could show, %j, as absent",
+    async (modeChangedAt) => {
+      on.cluster.seed(id, { stamps: { modeChangedAt } });
+      const { workspaces } = await list();
+      expect(workspaces.map((one) => one.modeChangedAt)).toEqual([undefined]);
+      expect(await ids({ modeChangedBefore: Date.UTC(9000, 0, 1) })).toEqual([]);
+    },
+  );
+
   it("tells the stored epoch: 0 when none, absent when it cannot be read", async () => {
     on.cluster.seed(workspaceId("a"));
     on.cluster.seed(workspaceId("b"), { stamps: { holderEpoch: "7", modeChangedAt: "yesterday" } });

@@ -22,7 +22,7 @@ export function workspaceSuspended(ws: Handle, noticedBy: NoticedBy, cause?: unk
 
 export function workspaceDeleting(ws: Handle, cause?: unknown): HoldfastError {
   return new HoldfastError("WORKSPACE_DELETING", {
-    message: `Workspace ${ws.id} is being deleted with its disk. Nothing was sent. It can be created anew once it is gone.`,
+    message: `Workspace ${ws.id} is being deleted with its disk. ${cause === undefined ? "Nothing was sent" : "This call ended with it"}. It can be created anew once it is gone.`,
     cause,
   });
 }

@@ -38,7 +38,9 @@ export class StopFlight<Result> {
 
   async join(wish: StopJoin<Result>): Promise<Result> {
     wish.caller.throwIfAborted();
-    const flight = this.#flight ?? this.#begin(wish);
+    // One whose time is over only waits for its last answer: whoever comes now has a turn, and a time, of their own.
+    const running = this.#flight?.within.signal.aborted ? undefined : this.#flight;
+    const flight = running ?? this.#begin(wish);
     if (wish.flushes && !flight.flushes) throw wish.flushMissed();
     flight.within.prolong(wish.budgetMs);
     using own = new Deadline(this.#deps.clock, wish.budgetMs, wish.caller);

@@ -16,6 +16,8 @@ export class Preempted extends Error {
 export class TransitionQueue {
   readonly #ws: Handle;
   readonly #queue = new SerialQueue();
+  /** Turns that run or wait. */
+  #turns = 0;
   /** Of the start that runs. */
   #preempt: ((reason: Preempted) => void) | undefined;
   /** Why starts give way: set while a stop waits for its turn. */
@@ -25,9 +27,14 @@ export class TransitionQueue {
     this.#ws = ws;
   }
 
-  /** True while a transition runs or waits. */
-  get isBusy(): boolean {
-    return this.#queue.size > 0;
+  /** A transition runs, or waits for its turn. */
+  get busy(): boolean {
+    return this.#turns > 0;
+  }
+
+  /** Resolves once every transition that has come so far is over. */
+  async idle(): Promise<void> {
+    await this.#queue.run(async () => undefined);
   }
 
   /** Runs a start in its turn. A suspend or delete that comes meanwhile ends its waiting. The caller's end is the caller's only. */
@@ -64,12 +71,14 @@ export class TransitionQueue {
 
   #turn<T>(task: () => Promise<T>): Turn<T> {
     let begun = false;
+    this.#turns += 1;
     const ended = this.#queue.run(async () => {
       begun = true;
       this.#ws.inTransition = true;
       try {
         return await task();
       } finally {
+        this.#turns -= 1;
         this.#ws.inTransition = false;
         this.#ws.waitingFor = undefined;
         this.#preempt = undefined;

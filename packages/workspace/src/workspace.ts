@@ -6,9 +6,11 @@ import { execute } from "./calls/execute.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import { summaryOf } from "./inventory/summary.ts";
+import { isOutlived } from "./outlived.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
+import type { LateCreates } from "./state/late-creates.ts";
 import { boundGuestOf } from "./state/transitions.ts";
 import type { WorkspaceState } from "./state/workspace-state.ts";
 import { StopFlight } from "./stop-flights.ts";
@@ -37,9 +39,10 @@ export class Workspace {
   /** By the uid that their callers expect, so that nobody joins the delete of what he did not mean. */
   readonly #deletes = new Map<SandboxUid | undefined, StopFlight<boolean>>();
 
-  constructor(id: WorkspaceId, deps: WorkspaceDeps) {
+  /** @param lateCreates the one that all handles of this process share. */
+  constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates?: LateCreates) {
     this.id = id;
-    this.#ws = new Handle(id, deps);
+    this.#ws = new Handle(id, deps, lateCreates);
     this.files = new WorkspaceFiles(this.#ws, (operation, error) => this.#named(operation, error));
     this.#transitions = new TransitionQueue(this.#ws);
     this.#suspends = new StopFlight(deps);
@@ -49,14 +52,29 @@ export class Workspace {
     return this.#ws.state;
   }
 
-  /** A transition runs or waits for its turn: the handle must be kept until it is over. */
-  get isInTransition(): boolean {
-    return this.#transitions.isBusy;
-  }
-
   /** A write of ours has no known ending yet: the handle must be kept, whatever a read shows (L1). */
   get hasUnresolvedWrite(): boolean {
     return this.#ws.unresolved.any;
+  }
+
+  /** A transition runs or waits, whether or not its caller is still there: no other handle may take this one's place. */
+  get inTransition(): boolean {
+    return this.#transitions.busy;
+  }
+
+  /** Resolves once every transition that has come so far is over. */
+  transitionsOver(): Promise<void> {
+    return this.#transitions.idle();
+  }
+
+  /** A suspend or delete of ours has no known ending yet: what a read shows may not last. */
+  get hasUnresolvedStop(): boolean {
+    return this.#ws.unresolved.stop;
+  }
+
+  /** One uncached look whether what this handle says, `suspended` or `deleting`, no longer holds (L35). Never rejects. */
+  async isOutlived(): Promise<boolean> {
+    return await isOutlived(this.#ws);
   }
 
   /** Creates the workspace, or adopts the one that stands; resolves once its guest is bound. A failed one leaves the handle `gone`. */
@@ -139,7 +157,7 @@ export class Workspace {
     return viewOf(this.#ws);
   }
 
-  /** The view with the bound pod's facts as they are now; as they were at the bind where they cannot be read. Moves nothing. */
+  /** The view with the bound pod's facts as they are now; as they were at the bind where they cannot be read. */
   async viewNow(caller: AbortSignal): Promise<WorkspaceView> {
     const before = this.view();
     const now = await podFactsNow(this.#ws, caller);

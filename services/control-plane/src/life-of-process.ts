@@ -24,21 +24,24 @@ export class LifeOfProcess {
     const stop = await start();
     const signal = await this.#stopWanted.promise;
     this.#log.logger.info({ signal }, "stopping");
-    setTimeout(() => this.#end(1, "did not stop in time"), drainGraceMs);
+    setTimeout(() => void this.#end(1, "did not stop in time"), drainGraceMs);
     await stop();
-    this.#end(0, "stopped");
+    await this.#end(0, "stopped");
   }
 
   #endByDefect(error: unknown, origin: string): void {
     this.#log.logger.fatal({ err: error, origin }, "a defect ended the process");
-    this.#log.flush();
-    process.exit(1);
+    void this.#exit(1);
   }
 
-  #end(code: 0 | 1, message: string): void {
+  async #end(code: 0 | 1, message: string): Promise<void> {
     if (code === 0) this.#log.logger.info(message);
     else this.#log.logger.error({ graceMs: drainGraceMs }, message);
-    this.#log.flush();
+    await this.#exit(code);
+  }
+
+  async #exit(code: 0 | 1): Promise<void> {
+    await this.#log.close();
     process.exit(code);
   }
 }

@@ -1,5 +1,39 @@
-import { describe, expect, it } from "vitest";
-import { loggerOn, partLogger } from "./logging.ts";
+import { execFileSync } from "node:child_process";
+import { constants, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { loggerOn, openLog, partLogger } from "./logging.ts";
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "holdfast-log-"));
+  onTestFinished(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
+describe("the log", () => {
+  it("is whole once it is closed", async () => {
+    const path = join(folder(), "log");
+    const log = openLog("info", openSync(path, constants.O_CREAT | constants.O_WRONLY));
+    for (let line = 0; line < 1_000; line++) log.logger.info({ line }, "hello");
+    await log.close();
+    expect(readFileSync(path, "utf8").split("\n")).toHaveLength(1_001);
+  });
+
+  it("ends nothing where it cannot be written, as on a full disk, and closes", async () => {
+    const log = openLog("info", openSync("/dev/full", constants.O_WRONLY));
+    log.logger.info("lost");
+    await expect(log.close()).resolves.toBeUndefined();
+  });
+
+  it("closes although its reader stands still", async () => {
+    const path = join(folder(), "pipe");
+    execFileSync("mkfifo", [path]);
+    const log = openLog("info", openSync(path, constants.O_RDWR | constants.O_NONBLOCK));
+    for (let line = 0; line < 100; line++) log.logger.info("x".repeat(10_000));
+    await expect(log.close()).resolves.toBeUndefined();
+  });
+});
 
 describe("the log of a part", () => {
   it("cuts out what could carry a secret, wherever it stands", () => {

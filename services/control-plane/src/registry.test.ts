@@ -10,6 +10,7 @@ import {
   suspendWish,
   workspaceId,
 } from "@holdfast/testkit";
+import { GuestNotReached } from "@holdfast/workspace";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WorkspaceRegistry } from "./registry.ts";
 
@@ -189,6 +190,158 @@ describe("a call whose handle ends before it is admitted", () => {
   });
 });
 
+describe("a command that has begun", () => {
+  it("is never run again on a new handle, whatever became of the old one", async () => {
+    await registry.open(id, openWish, patient);
+    const pod = on.cluster.pods(id)[0]?.uid ?? expect.unreachable();
+    on.guests.agent(pod).execute = async function* (wish) {
+      yield { t: "started", executionId: wish.executionId, bootId: "boot" as never, attached: false };
+      on.cluster.foreignDelete(id);
+      on.cluster.seed(id, { mode: "Running" });
+      throw new GuestNotReached("no-connection", "its link could not be made again");
+    };
+    expect(await reasonOf(run())).toBe("EXECUTION_DETACHED");
+    expect(on.guests.count("execute")).toBe(1);
+  });
+});
+
+describe("a handle that is at work", () => {
+  it("is kept when its caller goes away: the next Open waits for it, and loses nothing to its clean-up", async () => {
+    on.cluster.habits.podsStart = false;
+    const caller = new AbortController();
+    const leaving = registry.open(id, openWish, caller.signal);
+    await settleTasks();
+    const cleanUp = on.cluster.plan.hold("setMode");
+    caller.abort(new Error("left"));
+    await expect(leaving).rejects.toThrow("left");
+    await cleanUp.reached;
+    const staying = registry.open(id, openWish, patient);
+    await settleTasks();
+    on.cluster.habits.podsStart = true;
+    cleanUp.release();
+    expect((await staying).state).toBe("running");
+    expect(on.cluster.stored(id).mode).toBe("Running");
+    expect(registry.size).toBe(1);
+  });
+
+  it("is let go by Close only when its transition is over, so that two never run side by side", async () => {
+    await registry.open(id, openWish, patient);
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = registry.suspend(id, suspendWish, patient);
+    await patch.reached;
+    expect(registry.close(id)).toBe(true);
+    const reopened = registry.open(id, openWish, patient);
+    patch.release();
+    expect((await suspending).view.state).toBe("suspended");
+    expect((await reopened).origin).toBe("resumed");
+    expect(on.cluster.stored(id).mode).toBe("Running");
+  });
+
+  it("is let go after a Close, once its transition is over, though nobody waits for that any more", async () => {
+    await registry.open(id, openWish, patient);
+    const patch = on.cluster.plan.hold("setMode");
+    const caller = new AbortController();
+    const suspending = registry.suspend(id, suspendWish, caller.signal);
+    await patch.reached;
+    caller.abort(new Error("left"));
+    await expect(suspending).rejects.toThrow("left");
+    expect(registry.close(id)).toBe(true);
+    expect(registry.size).toBe(1);
+    patch.release();
+    await settleTasks();
+    expect(registry.size).toBe(0);
+  });
+
+  it("does not make room for another one", async () => {
+    registry = new WorkspaceRegistry(on.deps, 1);
+    await registry.open(id, openWish, patient);
+    const patch = on.cluster.plan.hold("setMode");
+    const caller = new AbortController();
+    const suspending = registry.suspend(id, suspendWish, caller.signal);
+    await patch.reached;
+    caller.abort(new Error("left"));
+    await expect(suspending).rejects.toThrow("left");
+    expect(await reasonOf(registry.open(workspaceId("other"), openWish, patient))).toBe("WORKSPACE_CAPACITY");
+    patch.release();
+    await settleTasks();
+    await registry.open(workspaceId("other"), openWish, patient);
+    expect(registry.size).toBe(1);
+  });
+});
+
+describe("a failed Open whose clean-up got no answer", () => {
+  it("L1 keeps its handle, and the next Open defeats the suspend that may still land", async () => {
+    on.cluster.habits.podsStart = false;
+    on.cluster.plan.fail("setMode", "late");
+    const failing = registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(failing))).toBe("START_TIMEOUT");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
+    on.cluster.replacePod(id);
+    expect((await registry.open(id, openWish, patient)).state).toBe("running");
+    expect(on.cluster.deliverLate()).toEqual(["refused"]);
+    expect(on.cluster.stored(id).mode).toBe("Running");
+  });
+});
+
+describe("L14 a POST that landed after its Open had failed", () => {
+  it("is not suspended at the end of the window while a later Open waits for its pod", async () => {
+    on.cluster.habits.podsStart = false;
+    on.cluster.plan.fail("createSandbox", "late");
+    const cut = on.cluster.plan.hold("createSandbox");
+    const failing = reasonOf(registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient));
+    await cut.reached;
+    on.cluster.plan.fail("readSandbox", "stall");
+    cut.release();
+    expect(await on.clock.runUntilSettled(failing, 60_000)).toBe("CLUSTER_UNAVAILABLE");
+    expect(on.cluster.deliverLate()).toEqual(["applied"]);
+    const opening = registry.open(id, openWish, patient);
+    await on.clock.advance(130_000);
+    expect(on.cluster.stored(id).mode).toBe("Running");
+    on.cluster.replacePod(id);
+    expect((await opening).state).toBe("running");
+    expect(on.cluster.plan.writes).toEqual(["createSandbox"]);
+  });
+
+  it("is not called deleted before it can no longer land", async () => {
+    on.cluster.plan.fail("createSandbox", "late");
+    const cut = on.cluster.plan.hold("createSandbox");
+    const failing = reasonOf(registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient));
+    await cut.reached;
+    on.cluster.plan.fail("readSandbox", "stall");
+    cut.release();
+    expect(await on.clock.runUntilSettled(failing, 60_000)).toBe("CLUSTER_UNAVAILABLE");
+    const remove = () => registry.destroy(id, { ...suspendWish, deleteDisk: true }, patient);
+    await expect(remove()).rejects.toMatchObject({
+      reason: "DELETE_UNCONFIRMED",
+      metadata: { why: "unanswered_create" },
+    });
+    on.cluster.deliverLate();
+    await remove();
+    expect(on.cluster.stands(id)).toBe(false);
+    await on.clock.advance(130_000);
+    await remove();
+    expect(on.cluster.plan.writes).toEqual(["createSandbox", "deleteSandbox"]);
+  });
+
+  it("is not suspended either when the later Open's handle has been let go by then", async () => {
+    on.cluster.plan.fail("createSandbox", "late");
+    const cut = on.cluster.plan.hold("createSandbox");
+    const failing = reasonOf(registry.open(id, { ...openWish, readyTimeoutMs: 5_000 }, patient));
+    await cut.reached;
+    on.cluster.plan.fail("readSandbox", "stall");
+    cut.release();
+    expect(await on.clock.runUntilSettled(failing, 60_000)).toBe("CLUSTER_UNAVAILABLE");
+    on.cluster.deliverLate();
+    await registry.open(id, openWish, patient);
+    registry.close(id);
+    on.cluster.stored(id).pods = [];
+    await on.clock.advance(130_000);
+    expect(on.cluster.plan.writes).toEqual(["createSandbox"]);
+    expect(on.clock.pending).toBe(0);
+  });
+});
+
 describe("L35 a handle that says suspended", () => {
   beforeEach(async () => {
     await registry.open(id, openWish, patient);
@@ -207,6 +360,26 @@ describe("L35 a handle that says suspended", () => {
     expect((await registry.read(id, false, patient)).view.state).toBe("running");
   });
 
+  it("is dropped when a wake of ours that got no answer landed after all", async () => {
+    on.cluster.plan.fail("setMode", ...Array<"late">(50).fill("late"));
+    const resuming = registry.resume(id, { readyTimeoutMs: 5_000 }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(resuming))).toBe("CLUSTER_UNAVAILABLE");
+    on.cluster.plan.forget();
+    expect(on.cluster.deliverLate()[0]).toBe("applied");
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+
+  it("is dropped when somebody deleted the workspace, or made another of its name", async () => {
+    on.cluster.foreignDelete(id);
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+    expect(registry.size).toBe(0);
+    await registry.open(id, openWish, patient);
+    await registry.suspend(id, suspendWish, patient);
+    on.cluster.foreignDelete(id);
+    const { uid } = on.cluster.seed(id, { mode: "Suspended" });
+    expect((await registry.read(id, false, patient)).view.identity.sandboxUid).toBe(uid);
+  });
+
   it("refuses on its state after one read shared by the calls that came together", async () => {
     const before = on.cluster.plan.count("readSandbox");
     const refused = await Promise.all([reasonOf(run()), reasonOf(run()), reasonOf(run())]);
@@ -221,7 +394,77 @@ describe("L35 a handle that says suspended", () => {
   });
 });
 
+describe("a handle that says deleting", () => {
+  const remove = { ...suspendWish, stopTimeoutMs: 1_000, deleteDisk: true };
+  const destroy = () => on.clock.runUntilSettled(reasonOf(registry.destroy(id, remove, patient)));
+
+  beforeEach(async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.habits.podsEnd = false;
+    expect(await destroy()).toBe("DELETE_UNCONFIRMED");
+  });
+
+  it("says so while anything of it is left, and is dropped once all of it is gone", async () => {
+    expect(await reasonOf(run())).toBe("WORKSPACE_DELETING");
+    on.cluster.collect("namzu-ws-demo");
+    on.cluster.claims.set("disk-namzu-ws-demo", "claim-1"); // Its finalizer still holds it.
+    expect((await registry.read(id, false, patient)).view.state).toBe("deleting");
+    expect(await destroy()).toBe("DELETE_UNCONFIRMED");
+    on.cluster.claims.clear();
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+    expect(registry.size).toBe(0);
+    expect((await registry.open(id, openWish, patient)).origin).toBe("created");
+  });
+
+  it("is dropped when another workspace of its name runs", async () => {
+    on.cluster.foreignDelete(id);
+    on.cluster.seed(id, { mode: "Running" });
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+});
+
+describe("a delete that got no answer", () => {
+  it("L34 keeps its handle deleting while the object stands as it was, and lets it go once that moved", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
+    const deleting = registry.destroy(id, { ...suspendWish, stopTimeoutMs: 1_000, deleteDisk: true }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(deleting))).toBe("DELETE_UNCONFIRMED");
+    expect(await reasonOf(run())).toBe("WORKSPACE_DELETING");
+    on.cluster.foreignMode(id, "Running");
+    expect(new Set(on.cluster.deliverLate())).toEqual(new Set(["refused"]));
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+});
+
+describe("a delete that got no answer, and landed", () => {
+  it("is found to have landed by the look that shows that nothing is left", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
+    const deleting = registry.destroy(id, { ...suspendWish, stopTimeoutMs: 1_000, deleteDisk: true }, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(deleting))).toBe("DELETE_UNCONFIRMED");
+    expect(on.cluster.deliverLate()[0]).toBe("applied");
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+    expect(registry.size).toBe(0);
+  });
+});
+
 describe("Get of a workspace that is open here", () => {
+  it("does not call running what somebody suspended, deleted, or whose pod is gone", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.foreignMode(id, "Suspended");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+    await registry.resume(id, { readyTimeoutMs: 60_000 }, patient);
+    on.cluster.stored(id).pods = [];
+    expect((await registry.read(id, false, patient)).view).toMatchObject({
+      state: "not_ready",
+      transition: { cause: "guestLost" },
+    });
+    on.cluster.replacePod(id);
+    expect((await run()).at(-1)?.t).toBe("exited");
+    on.cluster.foreignDelete(id);
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+  });
+
   it("shows the pod as it is now, and the guest's health when asked", async () => {
     await registry.open(id, openWish, patient);
     const [pod] = on.cluster.pods(id);

@@ -7,6 +7,7 @@ import {
   type ExecutionWish,
   type GuestHealth,
   isHandleOver,
+  LateCreates,
   type OpenWish,
   type ResumeWish,
   readThrough,
@@ -22,6 +23,8 @@ interface Entry {
   calls: number;
   /** Somebody opened it, or uses it as one who had. Without it, it serves calls by object and goes with the last of them. */
   isOpen: boolean;
+  /** Close was called; it is dropped once nothing of ours is under way, unless it is used again before. */
+  letGo: boolean;
 }
 
 /** How often a call is made again whose handle ended before its turn. Each time another call of ours ended it. */
@@ -34,11 +37,12 @@ const newHandlesMax = 8;
 export class WorkspaceRegistry {
   readonly #deps: WorkspaceDeps;
   readonly #limit: number;
+  readonly #lateCreates = new LateCreates();
   /** In the order of last use, the oldest first. */
   readonly #entries = new Map<WorkspaceId, Entry>();
   /** Silent adoptions that are on their way. */
   readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
-  readonly #rereads = new SingleFlight<WorkspaceId, boolean>();
+  readonly #rereads = new SingleFlight<Workspace, boolean>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
 
@@ -101,6 +105,7 @@ export class WorkspaceRegistry {
       workspace.viewNow(caller),
       withHealth ? this.#healthOf(workspace, caller) : undefined,
     ]);
+    if (workspace.state.t === "gone") return { view: await readThrough(this.#deps, id, caller), health: undefined };
     return { view, health };
   }
 
@@ -141,12 +146,15 @@ export class WorkspaceRegistry {
     throw new Error("a call with one answer ended without it");
   }
 
-  /** Lets the handle go; false when none was open. One whose write has no known ending is kept until it has. */
+  /**
+   * Lets the handle go; false when none was open. One that is in a transition, or whose write has no known ending, is kept until that
+   * is over: another handle beside it would not know of it.
+   */
   close(id: WorkspaceId): boolean {
     const entry = this.#live(id);
-    if (!entry) return false;
-    if (!entry.workspace.hasUnresolvedWrite) this.#entries.delete(id);
-    entry.workspace.close();
+    if (!entry || entry.letGo) return false;
+    entry.letGo = true;
+    this.#dropIfOver(entry);
     return true;
   }
 
@@ -180,28 +188,20 @@ export class WorkspaceRegistry {
   }
 
   /**
-   * L35: a handle that says suspended, with no write of ours unresolved, is dropped when an uncached read shows that somebody else
-   * woke the workspace. A read that fails changes nothing: what the handle has confirmed stands.
+   * L35: a handle that says suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
+   * no longer holds. A read that fails changes nothing: what the handle has confirmed stands.
    */
   async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<void> {
     const entry = this.#live(id);
     if (!entry || !mayBeOutlived(entry)) return;
-    const reread = this.#rereads.run(id, () => this.#readsRunning(id));
-    const runs = await orAborted(reread, caller);
-    if (runs && mayBeOutlived(entry) && this.#entries.get(id) === entry) {
-      this.#entries.delete(id);
-      entry.workspace.close();
-    }
-  }
-
-  async #readsRunning(id: WorkspaceId): Promise<boolean> {
-    try {
-      const { state } = await readThrough(this.#deps, id, this.#closed.signal);
-      return state === "running" || state === "starting" || state === "not_ready";
-    } catch (error) {
-      this.#deps.log.info({ workspaceId: id, err: error }, "a suspended workspace could not be read again");
-      return false;
-    }
+    const { workspace } = entry;
+    const isOutlived = await orAborted(
+      this.#rereads.run(workspace, () => workspace.isOutlived()),
+      caller,
+    );
+    // The look may have settled a write: it is asked after only now.
+    const isOver = isOutlived && mayBeOutlived(entry) && !workspace.hasUnresolvedStop;
+    if (isOver && this.#entries.get(id) === entry) this.#drop(entry);
   }
 
   async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {
@@ -232,6 +232,7 @@ export class WorkspaceRegistry {
       const entry = this.#live(id) ?? this.#add(id);
       entry.calls += 1;
       entry.isOpen ||= how === "as open";
+      if (how === "as open") entry.letGo = false;
       try {
         return await run(entry.workspace);
       } catch (error) {
@@ -254,26 +255,38 @@ export class WorkspaceRegistry {
 
   #add(id: WorkspaceId): Entry {
     if (this.#entries.size >= this.#limit) this.#dropOldest();
-    const entry: Entry = { workspace: new Workspace(id, this.#deps), calls: 0, isOpen: false };
+    const workspace = new Workspace(id, this.#deps, this.#lateCreates);
+    const entry: Entry = { workspace, calls: 0, isOpen: false, letGo: false };
     this.#entries.set(id, entry);
     return entry;
   }
 
-  /** Ends a call's use, and drops a handle that is gone or that nothing came of: a failed Open leaves none (L6). */
   #release(entry: Entry): void {
     entry.calls -= 1;
-    const { workspace, calls } = entry;
-    const nothingCame = workspace.state.t === "opening" && calls === 0 && !workspace.hasUnresolvedWrite;
-    const servedObject = !entry.isOpen && calls === 0 && !workspace.isInTransition && !workspace.hasUnresolvedWrite;
-    if (workspace.state.t !== "gone" && !nothingCame && !servedObject) return;
-    if (this.#entries.get(workspace.id) === entry) this.#entries.delete(workspace.id);
+    this.#dropIfOver(entry);
+  }
+
+  /** Drops a handle that is gone, that was let go, that nothing came of (a failed Open leaves none, L6), or that served by object. */
+  #dropIfOver(entry: Entry): void {
+    const { workspace, calls, letGo, isOpen } = entry;
+    if (this.#entries.get(workspace.id) !== entry) return;
+    const nothingCame = workspace.state.t === "opening" && calls === 0;
+    const servedObject = !isOpen && calls === 0;
+    if (workspace.state.t !== "gone" && !nothingCame && !letGo && !servedObject) return;
+    if (workspace.state.t === "gone") this.#entries.delete(workspace.id);
+    else if (workspace.inTransition) void workspace.transitionsOver().then(() => this.#dropIfOver(entry));
+    else if (!workspace.hasUnresolvedWrite) this.#drop(entry);
+  }
+
+  #drop({ workspace }: Entry): void {
+    this.#entries.delete(workspace.id);
+    workspace.close();
   }
 
   #dropOldest(): void {
-    for (const [id, { workspace, calls }] of this.#entries) {
-      if (calls > 0 || workspace.hasUnresolvedWrite) continue;
-      this.#entries.delete(id);
-      workspace.close();
+    for (const entry of this.#entries.values()) {
+      if (entry.calls > 0 || isAtWork(entry)) continue;
+      this.#drop(entry);
       return;
     }
     throw new HoldfastError("WORKSPACE_CAPACITY", {
@@ -284,5 +297,11 @@ export class WorkspaceRegistry {
 }
 
 function mayBeOutlived({ workspace, calls }: Entry): boolean {
-  return workspace.state.t === "suspended" && calls === 0 && !workspace.hasUnresolvedWrite;
+  const { t } = workspace.state;
+  return (t === "suspended" || t === "deleting") && calls === 0 && !workspace.inTransition;
+}
+
+/** Something of it is under way, also where its caller went away: it must not be forgotten. */
+function isAtWork({ workspace }: Entry): boolean {
+  return workspace.inTransition || workspace.hasUnresolvedWrite;
 }

@@ -32,6 +32,8 @@ export interface ApiServer {
   /** The same registry without the wire. */
   readonly api: ResourceApi;
   readonly registry: Registry;
+  /** The version that the store stood at when it was opened, before anything was written in this run. */
+  readonly openedAt: number;
   /** Forgets the change log, as an operator's compaction does. */
   compact(): void;
   stop(): Promise<void>;
@@ -46,6 +48,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const directory = join(dataDir, "api-server");
   const store = new ObjectStore(openDatabase(directory, dataDir), options.history ?? defaultHistory);
+  const openedAt = store.revision;
   const registry = new Registry(store, now);
   const stopHousekeeping = startHousekeeping({ registry, log, now });
   const closeStore = (): void => {
@@ -71,6 +74,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       kubeconfigPath,
       api: inProcessApi(registry),
       registry,
+      openedAt,
       compact: () => store.compact(),
       stop: async () => {
         await listener.stop();

@@ -19,8 +19,11 @@ export interface LaunchPlan {
   readonly file: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** False where PID 1 of the pod is the launched process itself: no namespaces. */
-  readonly ownPidNamespace: boolean;
+  /**
+   * Undefined where the kernel ends everything with PID 1. Without namespaces the launched process itself is the pod's PID 1,
+   * and this ends what it left behind.
+   */
+  readonly endSurvivors: (() => Promise<void>) | undefined;
   /** Receives stdout and stderr; not ended. */
   readonly output: Writable;
   /** Called before the command may run, with the pid of the pod's PID 1 as the node sees it. */
@@ -47,7 +50,7 @@ export class ContainerProcess {
   #complaint = "";
 
   constructor(plan: LaunchPlan) {
-    this.#ownPidNamespace = plan.ownPidNamespace;
+    this.#ownPidNamespace = plan.endSurvivors === undefined;
     const settled = Promise.withResolvers<{ started: boolean }>();
     const ended = Promise.withResolvers<ContainerExit>();
     this.settled = settled.promise;
@@ -61,9 +64,11 @@ export class ContainerProcess {
       // also the only handle on what the pod starts.
       detached: true,
     });
-    if (!plan.ownPidNamespace) this.#initPid = this.#child.pid;
+    if (!this.#ownPidNamespace) this.#initPid = this.#child.pid;
 
-    const channel = this.#child.stdio[3];
+    // Node gives no streams at all to a child that found no file descriptors; its "error" follows.
+    const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
+    const channel = stdio?.[3];
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on("error", () => undefined); // a reset at the end of the process says nothing that its exit does not
       stream?.on("data", (chunk: Buffer) => this.#keepComplaint(chunk));
@@ -73,7 +78,7 @@ export class ContainerProcess {
       channel.on("error", () => undefined);
       const lines = createInterface({ input: channel });
       lines.on("line", (line) => {
-        if (line.startsWith("pid ")) this.#initPid = Number(line.slice(4));
+        if (line.startsWith("pid ")) this.#initPid ??= Number(line.slice(4));
         else if (line === "ready") this.#allow(plan, channel);
         else if (line === "started") {
           this.#started = true;
@@ -86,9 +91,11 @@ export class ContainerProcess {
       if (this.#over) return;
       this.#over = true;
       if (channel instanceof Socket) channel.destroy();
-      if (!plan.ownPidNamespace) this.#signalGroup("SIGKILL");
       settled.resolve({ started: this.#started });
-      ended.resolve({ code, started: this.#started, complaint: this.#started ? "" : this.#complaint.trim() });
+      const complaint = this.#started ? "" : this.#complaint.trim();
+      const exit = { code, started: this.#started, complaint };
+      if (plan.endSurvivors === undefined) ended.resolve(exit);
+      else plan.endSurvivors().then(() => ended.resolve(exit), ended.reject);
     };
     this.#child.once("error", (error) => {
       this.#complaint = error.message;
@@ -96,6 +103,8 @@ export class ContainerProcess {
     });
     this.#child.once("exit", (code, signal) => {
       const ending = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+      // At once: later the group's number may be somebody else's.
+      if (!this.#ownPidNamespace) this.#signalGroup("SIGKILL");
       // Its last words may still be in the pipes. Without namespaces a survivor can hold those open: not for long.
       const patience = setTimeout(() => over(ending), lastWordsMs);
       this.#child.once("close", () => {
@@ -123,7 +132,8 @@ export class ContainerProcess {
     if (this.#initPid === undefined)
       this.#child.kill("SIGKILL"); // PID 1 cannot go on: it waits for our answer
     else await this.#signalInit("SIGKILL");
-    if (!this.#ownPidNamespace) this.#signalGroup("SIGKILL");
+    if (!this.#ownPidNamespace && this.#child.exitCode === null && this.#child.signalCode === null)
+      this.#signalGroup("SIGKILL");
   }
 
   #allow(plan: LaunchPlan, channel: Socket): void {

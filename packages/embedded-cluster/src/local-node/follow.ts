@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { isApiStatus } from "../api-status-error.ts";
 import type { KubeObject, ResourceApi, ResourceRef } from "../resource-api.ts";
+import { callAfter } from "./long-timer.ts";
 
 /** Told of one kind's objects. Calls come one at a time and in order; they must not throw. */
 export interface Follower {
@@ -45,11 +46,11 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
     const end = () => {
-      clearTimeout(timer);
+      stop();
       signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, ms);
+    const stop = callAfter(ms, end);
     signal.addEventListener("abort", end, { once: true });
   });
 }

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { numberOf, recordOf, textOf } from "./json-shape.ts";
-import { type ProcessIdentity, stillExists } from "./process-identity.ts";
+import { endMarkedProcesses, killIfThere } from "./pod-processes.ts";
+import { type ProcessIdentity, stillRuns } from "./process-identity.ts";
 
 /** What a pod's process record names: PID 1 of the pod, or, without namespaces, the leader of its process group. */
 interface LeftOver extends ProcessIdentity {
@@ -11,15 +12,15 @@ interface LeftOver extends ProcessIdentity {
 const lookAgainMs = 20;
 
 /**
- * Resolves when the process that a record names is gone. It is expected to be dying; after `patienceMs` it is killed.
+ * Resolves when the process that a record of the pod names is gone, and with it everything of the pod. It is expected to be dying; after `patienceMs` it is killed.
  * The record was written by this node (beforeStart); an unreadable one names nothing.
  */
-export async function endLeftOver(record: string, patienceMs: number, log: Logger): Promise<void> {
+export async function endLeftOver(record: string, podUid: string, patienceMs: number, log: Logger): Promise<void> {
   const left = parseIdentity(record);
   if (left === undefined) return;
   const patience = Date.now() + patienceMs;
   let killed = false;
-  while (await stillExists(left)) {
+  while (await stillRuns(left)) {
     if (!killed && Date.now() > patience) {
       killed = true;
       log.warn({ pid: left.pid }, "a pod of the node's earlier life still ran; it is killed");
@@ -27,6 +28,7 @@ export async function endLeftOver(record: string, patienceMs: number, log: Logge
     }
     await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
   }
+  if (left.isGroup) await endMarkedProcesses(podUid);
 }
 
 function parseIdentity(record: string): LeftOver | undefined {
@@ -37,13 +39,5 @@ function parseIdentity(record: string): LeftOver | undefined {
     return { pid, startTicks, bootId, isGroup: read.isGroup === true };
   } catch {
     return undefined;
-  }
-}
-
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
 }

@@ -159,6 +159,19 @@ describe("deletion", () => {
     expect(processesWith(pod.metadata.uid ?? "none")).toEqual([]);
   });
 
+  it("B56 gives a grace of thirty days its time", async () => {
+    const env = [{ name: "IGNORE_TERM", value: "1" }];
+    await createPod(cluster, agentPod("patient", { env }, { terminationGracePeriodSeconds: 2_592_000 }));
+    const pod = await awaitReady(cluster, "patient");
+    const asked = evalIn(pod, 'await new Promise((resolve) => process.once("SIGTERM", resolve)); return "asked"');
+    await evalIn(pod, "return 0"); // By now it listens for TERM.
+    await deletePod(cluster, pod);
+    expect(await asked).toBe("asked");
+    for (let at = 0; at < 20; at += 1) expect(await evalIn(pod, "return 1")).toBe(1);
+    await deletePod(cluster, pod, { gracePeriodSeconds: 0 });
+    await awaitGone(cluster, "patient");
+  });
+
   it("by force kills the processes although the object is gone at once", async () => {
     await createPod(cluster, agentPod("forced", { env: [{ name: "IGNORE_TERM", value: "1" }] }));
     const pod = await awaitReady(cluster, "forced");

@@ -24,6 +24,8 @@ export interface LocalNodeOptions {
   readonly dataDir: string;
   readonly agent: AgentProgram;
   readonly log: Logger;
+  /** The version at which the API's store was opened, where it is known (see VolumeStore). */
+  readonly storeOpenedAt?: number;
 }
 
 /** The one node of an embedded cluster: scheduler and kubelet in this process. */
@@ -62,7 +64,9 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
     throw error;
   }
   const leaving = new AbortController();
-  const volumes = new VolumeStore({ api, paths, isolation: kit.isolation, nodeUid, log, signal: leaving.signal });
+  const { storeOpenedAt } = options;
+  const { isolation } = kit;
+  const volumes = new VolumeStore({ api, paths, isolation, nodeUid, storeOpenedAt, log, signal: leaving.signal });
   const recorder = new EventRecorder(api, "kubelet", nodeName, log);
   const execProbes = new Slots(Math.max(2, availableParallelism()));
   const { record } = recorder;
@@ -158,7 +162,7 @@ class RunningPods implements Follower {
     for (const uid of await readdir(this.#paths.pods)) {
       if (uids.has(uid)) continue;
       const record = await readFile(this.#paths.processRecord(uid), "utf8").catch(() => undefined); // never started
-      if (record !== undefined) await endLeftOver(record, 1_000, this.#deps.log);
+      if (record !== undefined) await endLeftOver(record, uid, 1_000, this.#deps.log);
       await rm(this.#paths.pod(uid), { recursive: true, force: true });
     }
     for (const file of await readdir(this.#paths.logs)) {

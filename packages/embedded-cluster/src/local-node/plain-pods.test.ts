@@ -8,11 +8,9 @@ import { eventually, processesWith } from "./testing/processes.ts";
 
 const isRoot = process.geteuid?.() === 0;
 const forbid = 'echo 0 >/proc/sys/user/max_user_namespaces && echo 0 >/proc/sys/user/max_mnt_namespaces && exec "$@"';
+const asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
 /** A user namespace of the test's own, in which the kernel refuses all further ones. */
-const withoutNamespaces = [
-  ...["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"],
-  ...["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"],
-];
+const withoutNamespaces = [...asNobody, ...["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"]];
 
 describe.skipIf(!isRoot)("where the kernel refuses namespaces (needs root to set up)", () => {
   let dataDir: string;
@@ -43,7 +41,7 @@ describe.skipIf(!isRoot)("where the kernel refuses namespaces (needs root to set
     const status = await evalIn(pod, 'return fs.readFileSync("/proc/self/status", "utf8")');
     expect(status).toMatch(/CapEff:\t0{16}\n/);
     expect(status).toMatch(/NoNewPrivs:\t1\n/);
-    await evalIn(pod, 'sh("sleep 1000 >/dev/null 2>&1 &")');
+    await evalIn(pod, 'sh("sleep 1000 >/dev/null 2>&1 &"); sh("setsid sleep 1000 >/dev/null 2>&1 &")');
 
     await host.call("deletePod", pod);
     await host.call("awaitGone", "plain");
@@ -53,6 +51,23 @@ describe.skipIf(!isRoot)("where the kernel refuses namespaces (needs root to set
     expect(await readFile(join(dataDir, "volumes", volume.replace(".claim.json", ""), "inner/kept"), "utf8")).toBe(
       "bytes",
     );
+  });
+
+  it("what outlived a killed node is ended before its pod runs again: two never share a disk", async () => {
+    const made = await host.call("createPod", agentPod("again"));
+    const pod = await host.call("awaitReady", "again");
+    const survivor = Number(await evalIn(pod, 'return sh("setsid sleep 1000 >/dev/null 2>&1 & echo $!")'));
+    await host.kill();
+    expect(await eventually(() => processesWith(made.metadata.uid ?? "none").length === 1, 2_000)).toBe(true);
+    // In the user namespace of before: a real machine without namespaces has one for everybody.
+    const besides = [...asNobody, "nsenter", "--user", "--preserve-credentials", "--target", `${survivor}`, "--"];
+    host = await HostProcess.start(dataDir, besides);
+    await host.call("awaitRestarts", { name: "again", count: 1 });
+    await host.call("awaitReady", "again");
+    expect(processesWith(made.metadata.uid ?? "none")).not.toContain(survivor);
+    await host.call("deletePod", pod);
+    await host.call("awaitGone", "again");
+    expect(processesWith(made.metadata.uid ?? "none")).toEqual([]);
   });
 
   it("a pod's command dies with a node that is killed", async () => {

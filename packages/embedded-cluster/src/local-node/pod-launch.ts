@@ -7,6 +7,7 @@ import type { LaunchPlan } from "./container-process.ts";
 import { dropRights, enterNewNamespaces, enterPod, type Isolation, ownerOutside, trustedEnv } from "./isolation.ts";
 import type { NodePaths } from "./node-paths.ts";
 import type { PodPlan } from "./pod-plan.ts";
+import { endMarkedProcesses, podMark } from "./pod-processes.ts";
 import {
   type AgentProgram,
   baseMounts,
@@ -97,7 +98,7 @@ export function podLaunchOf(
       await writeFile(paths.mountTable(uid), table, { mode: 0o600 });
       const places = [paths.root, paths.skeleton, paths.mountTable(uid), pod.metadata.name];
       const args = [...enter, ...setup, ...places, ...init, ...exec, ...call.command];
-      return { file, args, env, ownPidNamespace: true, output, beforeStart };
+      return { file, args, env, endSurvivors: undefined, output, beforeStart };
     },
     inside(command, running) {
       const [tool = "", ...args] = [...enterPod(isolation, running), ...dropRights(isolation), ...exec, ...command];
@@ -132,6 +133,7 @@ function plainLaunch(
   };
   const command = call.command.map(onHost);
   const env = new Map([...call.env].map(([name, value]) => [name, onHost(value)]));
+  env.set(podMark, uid);
   const numbered = numberedEnv({ env, command }, onHost(plan.workingDir));
   const rights = kit.plainRights;
   const exec = ["/bin/sh", join(scriptsDirectory, "pod-exec.sh")];
@@ -141,7 +143,7 @@ function plainLaunch(
       await mkdir(home, { recursive: true, mode: 0o700 });
       const init = ["/bin/sh", join(scriptsDirectory, "pod-init.sh")];
       const [file = "", ...args] = [...rights, ...init, ...rights, ...exec, ...command];
-      return { file, args, env: numbered, ownPidNamespace: false, output, beforeStart };
+      return { file, args, env: numbered, endSurvivors: () => endMarkedProcesses(uid), output, beforeStart };
     },
     inside(probeCommand) {
       const [file = "", ...args] = [...rights, ...exec, ...probeCommand.map(onHost)];

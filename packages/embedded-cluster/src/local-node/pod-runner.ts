@@ -10,6 +10,7 @@ import type { RecordEvent } from "./event-recorder.ts";
 import { sleep, untilAborted } from "./follow.ts";
 import { numberOf, recordOf, recordsOf, textOf } from "./json-shape.ts";
 import { endLeftOver } from "./left-over.ts";
+import { callAfter } from "./long-timer.ts";
 import { type LaunchKit, type PodLaunch, podLaunchOf } from "./pod-launch.ts";
 import { type PodPlan, planPod } from "./pod-plan.ts";
 import { PodReport, type PodView, type Termination } from "./pod-report.ts";
@@ -62,7 +63,7 @@ export class PodRunner {
   #leaving: Leaving | undefined;
   /** When the container that runs is killed; moved only to earlier. */
   #killAt = Number.POSITIVE_INFINITY;
-  #killTimer: NodeJS.Timeout | undefined;
+  #cancelKill: () => void = () => undefined;
   #process: ContainerProcess | undefined;
   #held: HeldVolume[] = [];
 
@@ -95,6 +96,7 @@ export class PodRunner {
   /** The object is gone: whatever still runs is killed. */
   forget(): void {
     this.#unwritable.abort();
+    for (const held of this.#held) held.leave();
     this.#leave("gone", 0);
   }
 
@@ -147,7 +149,7 @@ export class PodRunner {
   async #endPredecessor(): Promise<void> {
     const path = this.#deps.kit.paths.processRecord(this.uid);
     const text = await readFile(path, "utf8").catch(() => undefined); // none was ever started
-    if (text !== undefined) await endLeftOver(text, leftOverPatienceMs, this.#deps.log);
+    if (text !== undefined) await endLeftOver(text, this.uid, leftOverPatienceMs, this.#deps.log);
   }
 
   async #run(): Promise<void> {
@@ -256,7 +258,7 @@ export class PodRunner {
     }
     const exit = await process.ended;
     this.#process = undefined;
-    clearTimeout(this.#killTimer);
+    this.#cancelKill();
     // A restart for failed liveness had its own deadline; the next run's stop has another.
     if (!this.#stopping.signal.aborted) this.#killAt = Number.POSITIVE_INFINITY;
     probing.abort();
@@ -330,13 +332,12 @@ export class PodRunner {
   }
 
   #armKill(): void {
-    clearTimeout(this.#killTimer);
+    this.#cancelKill();
     const process = this.#process;
     if (process === undefined || this.#killAt === Number.POSITIVE_INFINITY) return;
-    this.#killTimer = setTimeout(
-      () => process.kill().catch((error: unknown) => this.#deps.log.error({ err: error }, "KILL was not sent")),
-      Math.max(0, this.#killAt - Date.now()),
-    );
+    this.#cancelKill = callAfter(this.#killAt - Date.now(), () => {
+      process.kill().catch((error: unknown) => this.#deps.log.error({ err: error }, "KILL was not sent"));
+    });
   }
 
   #reject(error: UnsupportedPodError): void {

@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { get } from "node:http";
 import { connect } from "node:net";
+import type { Readable } from "node:stream";
+import { callAfter } from "./long-timer.ts";
 import type { ProbePlan } from "./probe-plan.ts";
 import type { ProbeResult } from "./prober.ts";
 
@@ -23,7 +25,7 @@ export async function attemptProbe(
   // By hand, not AbortSignal.any: the pod's signal lives for months and would collect what each attempt derives from it.
   const within = new AbortController();
   const end = () => within.abort();
-  const timer = setTimeout(end, plan.timeoutMs);
+  const stop = callAfter(plan.timeoutMs, end);
   signal.addEventListener("abort", end, { once: true });
   if (signal.aborted) end();
   try {
@@ -31,7 +33,7 @@ export async function attemptProbe(
     const timedOut = !result.ok && within.signal.aborted;
     return timedOut ? { ok: false, message: `no answer within ${plan.timeoutMs / 1000}s` } : result;
   } finally {
-    clearTimeout(timer);
+    stop();
     signal.removeEventListener("abort", end);
   }
 }
@@ -54,7 +56,8 @@ async function make(
   }
 }
 
-function runCommand(call: InsidePod, signal: AbortSignal): Promise<ProbeResult> {
+/** Runs a command; what it exits with is the result. */
+export function runCommand(call: InsidePod, signal: AbortSignal): Promise<ProbeResult> {
   return new Promise((resolve) => {
     let said = "";
     const child = spawn(call.file, call.args, {
@@ -64,14 +67,15 @@ function runCommand(call: InsidePod, signal: AbortSignal): Promise<ProbeResult> 
       signal,
       killSignal: "SIGKILL", // what it runs inside dies with it (parent-death signal)
     });
-    for (const stream of [child.stdout, child.stderr])
-      stream.on("data", (chunk: Buffer) => {
+    // Without file descriptors Node gives a child no streams; its "error" follows.
+    const streams: readonly (Readable | undefined)[] = [child.stdout, child.stderr];
+    for (const stream of streams)
+      stream?.on("data", (chunk: Buffer) => {
         if (said.length < messageBytes) said += chunk.toString("utf8").slice(0, messageBytes - said.length);
       });
     child.once("error", (error) => resolve({ ok: false, message: error.message }));
     child.once("exit", (code) => {
-      child.stdout.destroy();
-      child.stderr.destroy();
+      for (const stream of streams) stream?.destroy();
       resolve({ ok: code === 0, message: said.trim() || `exit code ${code}` });
     });
   });

@@ -14,10 +14,15 @@ export async function identifyProcess(pid: number): Promise<ProcessIdentity | un
   return { pid, startTicks: stat.startTicks, bootId: await readBootId() };
 }
 
-/** Tells whether that very process still exists; one that is dying still does. */
-export async function stillExists(process: ProcessIdentity): Promise<boolean> {
-  const now = await identifyProcess(process.pid);
-  return now !== undefined && now.startTicks === process.startTicks && now.bootId === process.bootId;
+/**
+ * Tells whether that very process still runs; one that is dying does. A zombie does not: it holds nothing any more, and
+ * where its parent never takes it (a container whose PID 1 does not reap) it stays for ever. PID 1 of a namespace becomes
+ * one only after every other process of the namespace is gone.
+ */
+export async function stillRuns(process: ProcessIdentity): Promise<boolean> {
+  const now = await readStat(process.pid);
+  if (now === undefined || now.state === "Z" || now.state === "X") return false;
+  return now.startTicks === process.startTicks && (await readBootId()) === process.bootId;
 }
 
 /** The parent of a process as its pid, undefined when there is no such process. */
@@ -25,12 +30,12 @@ export async function parentOf(pid: number): Promise<number | undefined> {
   return (await readStat(pid))?.parent;
 }
 
-async function readStat(pid: number): Promise<{ parent: number; startTicks: string } | undefined> {
+async function readStat(pid: number): Promise<{ state: string; parent: number; startTicks: string } | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined); // gone between two looks
   if (text === undefined) return undefined;
   // The program's name is in parentheses and may hold anything; the fields after the last one are plain. (proc(5))
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return { parent: Number(fields[1]), startTicks: fields[19] ?? "" };
+  return { state: fields[0] ?? "", parent: Number(fields[1]), startTicks: fields[19] ?? "" };
 }
 
 async function readBootId(): Promise<string> {

@@ -17,7 +17,7 @@ export function relaxationsOf(kit: LaunchKit): readonly string[] {
       return [
         `The kernel refuses namespaces: pods are plain processes of ${nodeUser()}; they see the machine's files, its processes and each other.`,
         "A pod has no root of its own: paths in its command and variables are replaced by folders of the data directory, and read-only mounts are writable.",
-        "A process that leaves its process group may outlive its pod.",
+        "A process that leaves its process group and clears its environment may outlive its pod.",
         ...whatIsNotTaken(kit.plainRights),
         ...always,
       ];

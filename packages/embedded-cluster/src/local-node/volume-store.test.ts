@@ -19,10 +19,10 @@ let stopping: AbortController;
 let following: Promise<void>;
 let store: VolumeStore;
 
-async function open(nodeUid = "node-1"): Promise<void> {
+async function open(nodeUid = "node-1", storeOpenedAt?: number): Promise<void> {
   stopping = new AbortController();
   const { signal } = stopping;
-  store = new VolumeStore({ api: server.api, paths, isolation: "none", nodeUid, log: quiet, signal });
+  store = new VolumeStore({ api: server.api, paths, isolation: "none", nodeUid, storeOpenedAt, log: quiet, signal });
   following = follow(server.api, claims, store, signal, quiet);
 }
 
@@ -109,6 +109,24 @@ describe("a claim", () => {
     expect(existsSync(held?.path ?? "")).toBe(false);
   });
 
+  it("is given to no other pod while one whose object is gone may still write to it", async () => {
+    await createClaim(server, "disk");
+    const wanted = { namespace: "default", name: "disk", scheduled: false };
+    const first = await store.hold(wanted, () => undefined, AbortSignal.timeout(5_000));
+    first?.leave();
+    const order: string[] = [];
+    const waits = Promise.withResolvers<string>();
+    const second = store.hold(wanted, waits.resolve, AbortSignal.timeout(5_000)).then((held) => {
+      order.push("given");
+      return held;
+    });
+    expect(await waits.promise).toContain("still used by a deleted pod");
+    order.push("released");
+    first?.release();
+    expect((await second)?.path).toBe(first?.path);
+    expect(order).toEqual(["released", "given"]);
+  });
+
   it("whose folder is missing is Lost: an empty one is never put in its place", async () => {
     await createClaim(server, "disk");
     const uid = await bound("disk");
@@ -159,6 +177,31 @@ describe("a folder whose claim is not listed at the start", () => {
     const record = { namespace: "default", name: "disk", store: "node-1", resourceVersion: "1000000000" };
     await writeFile(paths.claimRecord(uid), JSON.stringify(record));
     await open();
+    await sorted();
+    expect(existsSync(paths.volume(uid))).toBe(true);
+  });
+
+  it("is kept at every later start too, when the older copy has moved on past the claim", async () => {
+    const uid = await deletedWhileAway();
+    const ahead = server.registry.revision + 3;
+    const record = { namespace: "default", name: "disk", store: "node-1", resourceVersion: String(ahead) };
+    await writeFile(paths.claimRecord(uid), JSON.stringify(record));
+    await open();
+    await sorted();
+    await createClaim(server, "more");
+    await bound("more");
+    expect(server.registry.revision).toBeGreaterThan(ahead);
+    await close();
+    await open();
+    await createClaim(server, "last");
+    await bound("last");
+    expect(existsSync(paths.volume(uid))).toBe(true);
+  });
+
+  it("is kept where an older copy moved on past the claim before the first listing", async () => {
+    const openedAt = server.registry.revision;
+    const uid = await deletedWhileAway();
+    await open("node-1", openedAt);
     await sorted();
     expect(existsSync(paths.volume(uid))).toBe(true);
   });

@@ -12,6 +12,8 @@ import { claims, refOf } from "./resources.ts";
 /** A disk in use by a pod. It is not removed before `release`, even when its claim is. */
 export interface HeldVolume {
   readonly path: string;
+  /** Says that the pod's object is gone while its processes may still end: no other pod is given the disk before `release`. */
+  leave(): void;
   release(): void;
 }
 
@@ -22,6 +24,8 @@ interface ClaimRecord {
   /** The uid of the Node object: another store has another one. */
   readonly store: string;
   readonly resourceVersion: string;
+  /** Written when the disk was found without its claim and nothing proved a deletion: from then on nothing will. */
+  readonly kept?: true;
 }
 
 interface Options {
@@ -29,6 +33,8 @@ interface Options {
   readonly paths: NodePaths;
   readonly isolation: Isolation;
   readonly nodeUid: string;
+  /** The version at which the store was opened, where that is known: what it wrote since proves nothing of before. */
+  readonly storeOpenedAt?: number | undefined;
   readonly log: Logger;
   /** Ends what waits to be tried again. */
   readonly signal: AbortSignal;
@@ -49,6 +55,8 @@ export class VolumeStore implements Follower {
   /** Uids whose claim said Bound and whose disk is not there. */
   readonly #lost = new Set<string>();
   readonly #holds = new Map<string, number>();
+  /** Holds of pods whose objects are gone already, by uid. */
+  readonly #leaving = new Map<string, number>();
   /** Deleted claims whose disk a pod still uses. */
   readonly #doomed = new Set<string>();
   /** Work per claim, so that making and removing one disk never overlap. */
@@ -74,7 +82,7 @@ export class VolumeStore implements Follower {
       const claim = this.#claims.get(`${namespace}/${name}`);
       const uid = claim?.metadata.uid;
       const mayUse = scheduled || claim?.metadata.deletionTimestamp === undefined;
-      if (uid !== undefined && this.#bound.has(uid) && mayUse) return this.#holdDisk(uid);
+      if (uid !== undefined && this.#bound.has(uid) && mayUse && !this.#leaving.has(uid)) return this.#holdDisk(uid);
       const why = this.#whyNot(name, claim);
       if (why !== said) onWait(why);
       said = why;
@@ -86,7 +94,9 @@ export class VolumeStore implements Follower {
   #whyNot(name: string, claim: KubeObject | undefined): string {
     if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
     if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
-    return this.#lost.has(claim.metadata.uid ?? "")
+    const uid = claim.metadata.uid ?? "";
+    if (this.#leaving.has(uid)) return `persistentvolumeclaim "${name}" is still used by a deleted pod that is ending`;
+    return this.#lost.has(uid)
       ? `persistentvolumeclaim "${name}" bound to non-existent persistentvolume: its disk is missing`
       : `persistentvolumeclaim "${name}" is not bound yet`;
   }
@@ -169,7 +179,7 @@ export class VolumeStore implements Follower {
         store: nodeUid,
         resourceVersion: claim.metadata.resourceVersion ?? "",
       };
-      await writeFile(paths.claimRecord(uid), JSON.stringify(record), { mode: 0o600 });
+      await this.#writeRecord(uid, record);
       const owner = ownerOutside(isolation);
       await mkdir(paths.volume(uid), { mode: 0o700 });
       await chown(paths.volume(uid), owner.uid, owner.gid);
@@ -197,19 +207,22 @@ export class VolumeStore implements Follower {
   }
 
   #holdDisk(uid: string): HeldVolume {
-    this.#holds.set(uid, (this.#holds.get(uid) ?? 0) + 1);
+    countUp(this.#holds, uid);
     let held = true;
+    let leaving = false;
     return {
       path: this.#options.paths.volume(uid),
+      leave: () => {
+        if (!held || leaving) return;
+        leaving = true;
+        countUp(this.#leaving, uid);
+      },
       release: () => {
         if (!held) return;
         held = false;
-        const others = (this.#holds.get(uid) ?? 1) - 1;
-        if (others > 0) this.#holds.set(uid, others);
-        else {
-          this.#holds.delete(uid);
-          if (this.#doomed.delete(uid)) this.#queue(uid, () => this.#remove(uid));
-        }
+        if (leaving && countDown(this.#leaving, uid) === 0) this.#announce();
+        const isLast = countDown(this.#holds, uid) === 0;
+        if (isLast && this.#doomed.delete(uid)) this.#queue(uid, () => this.#remove(uid));
       },
     };
   }
@@ -229,10 +242,12 @@ export class VolumeStore implements Follower {
   /**
    * Disks found at the start whose claims are not listed. Absence alone proves nothing: the store may be new, or an
    * older copy put back. It proves a deletion only where this same store (its Node object's uid) had the claim and has
-   * moved on since (its resourceVersion), for it forgets an object only by deleting it. Every other disk is kept.
+   * moved on since (its resourceVersion), for it forgets an object only by deleting it. Every other disk is kept, and
+   * marked: an older copy moves on as well, and must not pass for the store that had the claim at a later start.
    */
   async #sortOrphans(uids: ReadonlySet<string | undefined>, resourceVersion: string): Promise<void> {
     const { paths, nodeUid, log } = this.#options;
+    const provenUpTo = this.#options.storeOpenedAt ?? Number.parseInt(resourceVersion, 10);
     await rm(paths.trash, { recursive: true, force: true });
     await mkdir(paths.trash, { recursive: true, mode: 0o700 });
     for (const entry of await readdir(paths.volumes, { withFileTypes: true })) {
@@ -240,12 +255,17 @@ export class VolumeStore implements Follower {
       if (uids.has(uid)) continue;
       const record = await this.#readRecord(uid);
       const deleted =
-        record?.store === nodeUid &&
-        Number.parseInt(record.resourceVersion, 10) <= Number.parseInt(resourceVersion, 10);
+        record?.store === nodeUid && record.kept !== true && Number.parseInt(record.resourceVersion, 10) <= provenUpTo;
       if (deleted) await this.#remove(uid);
-      else if (entry.isDirectory())
+      else if (entry.isDirectory()) {
         log.warn({ path: paths.volume(uid), claim: record }, "a disk without a claim was found; it is kept");
+        if (record !== undefined) await this.#writeRecord(uid, { ...record, kept: true });
+      }
     }
+  }
+
+  #writeRecord(uid: string, record: ClaimRecord): Promise<void> {
+    return writeFile(this.#options.paths.claimRecord(uid), JSON.stringify(record), { mode: 0o600 });
   }
 
   async #readRecord(uid: string): Promise<ClaimRecord | undefined> {
@@ -257,7 +277,7 @@ export class VolumeStore implements Follower {
       const [store, resourceVersion] = [textOf(read.store), textOf(read.resourceVersion)];
       if (namespace === undefined || name === undefined || store === undefined || resourceVersion === undefined)
         return undefined;
-      return { namespace, name, store, resourceVersion };
+      return { namespace, name, store, resourceVersion, ...(read.kept === true ? { kept: true } : {}) };
     } catch {
       return undefined; // half-written: no proof either
     }
@@ -278,6 +298,18 @@ export class VolumeStore implements Follower {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
   }
+}
+
+function countUp(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+/** What is left; at 0 the key goes. */
+function countDown(counts: Map<string, number>, key: string): number {
+  const left = (counts.get(key) ?? 1) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
+  return left;
 }
 
 function keyOf(claim: KubeObject): string {

@@ -1,4 +1,4 @@
-import { annotations } from "@holdfast/contract";
+import { annotations, latestStampMs, stampTimeMs } from "@holdfast/contract";
 import type { ModeWish, SandboxReading } from "@holdfast/workspace";
 import { add, type PatchOperation, pointer, test } from "./json-patch.ts";
 
@@ -29,9 +29,9 @@ export function composeModePatch(wish: ModeWish): readonly PatchOperation[] {
 
 /** The stamp of a change of mode: later than the one read, even where that one lies in the future. */
 export function nextModeStamp(read: string | undefined, now: number): string {
-  const last = read === undefined || !rfc3339.test(read) ? Number.NaN : Date.parse(read);
-  const next = Number.isNaN(last) ? now : Math.max(now, last + 1);
-  return new Date(next <= latestRfc3339Ms ? next : now).toISOString();
+  const last = read === undefined ? undefined : stampTimeMs(read);
+  const next = last === undefined ? now : Math.max(now, last + 1);
+  return new Date(next <= latestStampMs ? next : now).toISOString();
 }
 
 /** Claim name = uid, sorted by name. */
@@ -65,6 +65,3 @@ function annotate(reading: SandboxReading, written: Readonly<Record<string, stri
 function annotationPath(key: string): string {
   return pointer("metadata", "annotations", key);
 }
-
-const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
-const latestRfc3339Ms = Date.UTC(9999, 11, 31, 23, 59, 59, 999);

@@ -52,6 +52,8 @@ describe("a Sandbox", () => {
   it("without conditions has an observed generation of 0", () => {
     expect(read({ status: { conditions: undefined } }).observedGeneration).toBe(0);
     expect(read({ status: { conditions: "none" } }).observedGeneration).toBe(0);
+    const many = Array.from({ length: 400_000 }, (_, at) => ({ observedGeneration: at }));
+    expect(read({ status: { conditions: many } }).observedGeneration).toBe(399_999);
   });
 
   it("says that it may delete its disk by itself", () => {

@@ -75,7 +75,10 @@ function generationOf(metadata: JsonObject): number {
 
 function observedGenerationOf(object: JsonObject): number {
   const conditions = elements(at(object, "status", "conditions"));
-  return Math.max(0, ...conditions.map((condition) => integerOf(at(condition, "observedGeneration")) ?? 0));
+  return conditions.reduce<number>(
+    (highest, condition) => Math.max(highest, integerOf(at(condition, "observedGeneration")) ?? 0),
+    0,
+  );
 }
 
 function createdAtOf(metadata: JsonObject): Date {

@@ -44,10 +44,10 @@ export async function dialGuest(
 
 async function proveDeprivileged(ws: Handle, guest: Guest, within: Deadline): Promise<void> {
   const seen = await probe(guest, within);
-  if (seen === undefined) return;
+  if (!seen) return;
   if (ws.deps.policy.probe === "report") {
     ws.deps.log.warn(
-      { workspaceId: ws.id, podUid: guest.address.podUid, seen },
+      { workspaceId: ws.id, podUid: guest.address.podUid, seen: seen.words },
       "the guest is privileged (only reported)",
     );
     return;
@@ -55,26 +55,32 @@ async function proveDeprivileged(ws: Handle, guest: Guest, within: Deadline): Pr
   throw guestPrivileged(ws, seen);
 }
 
-async function probe(guest: Guest, within: Deadline): Promise<string | undefined> {
+/** Why a guest is not taken for deprivileged. `proven`: its own status says it, rather than nothing. */
+interface Unproved {
+  readonly words: string;
+  readonly proven: boolean;
+}
+
+async function probe(guest: Guest, within: Deadline): Promise<Unproved | undefined> {
   let status: string;
   try {
     status = await guest.probe(within);
   } catch (error) {
     if (within.expired) throw new ProbeUnanswered(error);
     if (error instanceof HoldfastError && error.reason !== "AGENT_RETIRING")
-      return `the probe was refused: ${error.message}`;
+      return { words: `the probe was refused: ${error.message}`, proven: false };
     throw error;
   }
   const verdict = judgePrivileges(status);
   if (verdict.t === "deprivileged") return undefined;
-  return verdict.t === "privileged" ? verdict.seen : `unreadable: ${verdict.seen}`;
+  return { words: verdict.t === "privileged" ? verdict.seen : `unreadable: ${verdict.seen}`, proven: true };
 }
 
 /** Refused: it is privileged, or could not show that it is not. */
-export function guestPrivileged(ws: Handle, seen: string, cause?: unknown): HoldfastError {
+export function guestPrivileged(ws: Handle, { words: seen, proven }: Unproved, cause?: unknown): HoldfastError {
   return new HoldfastError("GUEST_PRIVILEGED", {
     message: `The guest of workspace ${ws.id} did not prove that it runs without privileges (${seen}). No command was sent to it. Correct the pod template: no capabilities, no new privileges, not root.`,
-    metadata: { seen },
+    metadata: { seen, proven: String(proven) },
     cause,
   });
 }

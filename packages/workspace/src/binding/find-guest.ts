@@ -54,6 +54,8 @@ export async function findGuest(ws: Handle, within: Deadline): Promise<GuestSear
   }
 }
 
+const unanswered = { words: "unanswered", proven: false };
+
 async function awaitNext(changes: Subscription, within: Deadline, atMostMs: number): Promise<void> {
   try {
     await awaitChange(changes, within, atMostMs);
@@ -118,7 +120,7 @@ class Search {
   }
 
   timedOut(): GuestSearch {
-    if (this.#failure instanceof ProbeUnanswered) throw guestPrivileged(this.#ws, "unanswered", this.#failure);
+    if (this.#failure instanceof ProbeUnanswered) throw guestPrivileged(this.#ws, unanswered, this.#failure);
     return {
       t: "timeout",
       look: {

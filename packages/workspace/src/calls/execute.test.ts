@@ -3,6 +3,7 @@ import { HoldfastError } from "@holdfast/errors";
 import {
   collect,
   executionWish,
+  Gate,
   openWish,
   patient,
   type Stage,
@@ -218,6 +219,21 @@ describe("L39 rebinding", () => {
     expect(on.guests.closed).toContain(lost);
   });
 
+  it("goes to the same pod under the address that it has now, and stays there", async () => {
+    const { uid } = on.cluster.movePod(id, "10.9.9.9");
+    expect(await run()).toHaveLength(3);
+    expect(on.guests.calls.map(({ verb, pod }) => [verb, pod])).toEqual([
+      ["execute", uid],
+      ["probe", uid],
+      ["health", uid],
+      ["execute", uid],
+    ]);
+    expect(workspace.state.t).toBe("active");
+    on.cluster.plan.requests.length = 0;
+    expect(await run()).toHaveLength(3);
+    expect(on.cluster.plan.requests).toEqual([]);
+  });
+
   it("L17 proves the new guest before the command is sent to it", async () => {
     const moved = on.cluster.replacePod(id);
     await run();
@@ -353,6 +369,38 @@ describe("L39 rebinding", () => {
     await expect(run()).rejects.toMatchObject({ reason: "AGENT_UNREACHABLE" });
     expect(on.guests.count("execute")).toBe(2);
     expect(reads()).toBe(2); // The look, and the bind that it led to.
+  });
+
+  it("sends nothing to a guest that is found while a suspend is being written", async () => {
+    on.cluster.habits.podsEnd = false;
+    const declined = { ...suspendWish, flush: { enabled: false, timeoutMs: 1 } };
+    const overtaken = workspace.suspend(declined, patient).catch(() => undefined);
+    await settleTasks();
+    on.cluster.foreignMode(id, "Running");
+    await overtaken;
+    expect(workspace.state).toMatchObject({ t: "unbound", lost: undefined });
+
+    const found = new Gate();
+    on.guests.shape = (script) => {
+      const { probe } = script;
+      script.probe = async (within) => {
+        await found.pass(within.signal);
+        return await probe(within);
+      };
+    };
+    on.cluster.endPods(id);
+    const running = run().catch((error: unknown) => error);
+    await found.reached;
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = workspace.suspend(declined, patient).catch(() => undefined);
+    await patch.reached;
+    expect(workspace.state.t).toBe("closing");
+    found.release();
+    expect(await running).toMatchObject({ reason: "WORKSPACE_SUSPENDED" });
+    expect(on.guests.count("execute")).toBe(0);
+    on.cluster.habits.podsEnd = true;
+    patch.release();
+    await suspending;
   });
 
   it("never happens after the first event was delivered", async () => {

@@ -1,14 +1,14 @@
-import { Deadline, DeadlineExceeded, orAborted } from "@holdfast/async";
-import { clusterRequestTimeoutMs, type GuestFeature } from "@holdfast/contract";
+import { DeadlineExceeded, orAborted } from "@holdfast/async";
+import type { GuestFeature } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { presentable } from "../binding/guest-failure.ts";
-import { findOwn } from "../fence/gate.ts";
 import { GuestLost, GuestNotReached } from "../ports/guest.ts";
-import { admissionRefusal, workspaceSuspended } from "../refusals.ts";
+import { admissionRefusal, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { admit } from "./admission.ts";
 import { rebind } from "./rebind.ts";
+import { holds, reread } from "./reread.ts";
 
 /** One call of the data plane: what it asks of a guest, and what is to be said of it where its link broke. */
 export interface GuestCall<Event> {
@@ -117,33 +117,10 @@ async function explained(ws: Handle, bound: BoundGuest, error: unknown, call: Fa
   if (call.mayReread && holds(ws, bound)) await reread(ws, bound);
   const { t } = ws.state;
   if (t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
-  if (t === "deleting" || (t === "gone" && error instanceof GuestNotReached)) return admissionRefusal(ws);
+  if (t === "deleting") return workspaceDeleting(ws, error);
   if (error instanceof GuestLost || (call.begun && error instanceof GuestNotReached)) return call.lost(error);
-  return presentable(ws, error);
-}
-
-/** One uncached look at the object, with its own deadline; shared by the calls that failed together. */
-async function reread(ws: Handle, bound: BoundGuest): Promise<void> {
-  const was = bound.pod.uid;
-  await ws.rereading.run(was, async () => {
-    using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
-    try {
-      const found = await findOwn(ws, within);
-      if (found.t === "absent") ws.observe({ t: "vanished", was, why: "absent" });
-      else if (found.t === "another") ws.observe({ t: "vanished", was, why: "replaced" });
-      else if (found.sandbox.deleting) ws.observe({ t: "deletionSeen", was });
-      else if (found.sandbox.mode === "Suspended") ws.observe({ t: "suspendedElsewhere", was });
-    } catch (failure) {
-      ws.deps.log.info(
-        { workspaceId: ws.id, error: failure },
-        "the object could not be read again after a failed call",
-      );
-    }
-  });
-}
-
-function holds(ws: Handle, bound: BoundGuest): boolean {
-  return ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
+  // Only a call of which nothing can have run is told that its handle is over: it is then made again on another.
+  return t === "gone" && error instanceof GuestNotReached ? admissionRefusal(ws) : presentable(ws, error);
 }
 
 /** A name that does not resolve says nothing about the workspace. */

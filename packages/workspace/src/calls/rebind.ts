@@ -21,7 +21,7 @@ import type { BoundGuest } from "../state/workspace-state.ts";
  * cancellation, patches nothing, and tells what it finds as news.
  */
 export function rebind(ws: Handle, lost: BoundGuest): Promise<Rebind> {
-  return ws.rebinding.run(lost.pod.uid, () => lookAgain(ws, lost.pod.uid));
+  return ws.rebinding.run(lost.pod.uid, () => lookAgain(ws, lost));
 }
 
 /** For a call on an unbound workspace: waits for a bindable pod, at most 10 s. */
@@ -29,7 +29,7 @@ export function bindUnbound(ws: Handle, lost: PodUid | undefined): Promise<Rebin
   return ws.rebinding.run(lost ?? "unbound", () => awaitUsable(ws, lost));
 }
 
-async function lookAgain(ws: Handle, lost: PodUid): Promise<Rebind> {
+async function lookAgain(ws: Handle, { pod: { uid: lost }, guest }: BoundGuest): Promise<Rebind> {
   using reads = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
   try {
     const found = await findOwn(ws, reads);
@@ -37,12 +37,14 @@ async function lookAgain(ws: Handle, lost: PodUid): Promise<Rebind> {
     if (found.sandbox.deleting) return deleting(ws, lost);
     if (found.sandbox.mode === "Suspended") return suspended(ws, lost);
     const pods = await ws.deps.cluster.readPods(found.sandbox, reads);
-    if (bindableOf(pods, ws.left)?.uid === lost) return { t: "same" };
+    const bindable = bindableOf(pods, ws.left);
+    // A pod keeps its uid and not its address: its node may be started anew.
+    if (bindable?.uid === lost && bindable.ip === guest.address.host) return { t: "same" };
     const ended = endedByItself(pods);
     ws.observe({
       t: "guestLost",
       was: lost,
-      why: ended ? endedWords(ended) : "its pod is not ready, or is being replaced",
+      why: ended ? endedWords(ended) : "its pod is not ready, has another address, or is being replaced",
     });
   } catch (error) {
     ws.deps.log.info({ workspaceId: ws.id, error }, "where an unreachable guest went could not be read");
@@ -79,6 +81,8 @@ function takeOn(
   if (ws.observe({ t: "guestMoved", was: lost, bound })) {
     if (!ws.inTransition) ws.confirm(sandbox);
     ws.claimUids = claimUids;
+    // A suspend that is about to be written holds it now, and may yet be taken back: no call is sent to it meanwhile.
+    if (ws.state.t !== "active") return { t: "refused", error: admissionRefusal(ws) };
     return { t: "moved", bound };
   }
   // A transition went ahead meanwhile: what it says counts.

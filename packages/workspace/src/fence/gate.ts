@@ -13,8 +13,9 @@ export type Found =
 /** Looks, uncached. The first object that a handle sees is its own; from then on another uid is another workspace (L33). */
 export async function findOwn(ws: Handle, within: Deadline): Promise<Found> {
   const sandbox = await ws.deps.cluster.readSandbox(ws.name, within);
-  if (!sandbox) return { t: "absent" };
   const expected = ws.known?.sandboxUid;
+  if (!sandbox || (expected !== undefined && sandbox.uid !== expected)) ws.unresolved.settleAll();
+  if (!sandbox) return { t: "absent" };
   if (expected !== undefined && sandbox.uid !== expected) return { t: "another", expected, sandbox };
   ws.remember(sandbox);
   return { t: "ours", sandbox };

@@ -1,4 +1,4 @@
-import { workspaceIdOf } from "@holdfast/contract";
+import { stampTimeMs, workspaceIdOf } from "@holdfast/contract";
 import { holderEpochOf } from "../fence/holder-epoch.ts";
 import type { ListedSandbox } from "../ports/cluster.ts";
 import type { WorkspaceSummary } from "../view.ts";
@@ -38,7 +38,6 @@ export function isSameSummary(one: WorkspaceSummary, other: WorkspaceSummary): b
 
 /** A stamp that is no time was not written by this contract: it reads as absent. */
 function dateOf(stamp: string | undefined): Date | undefined {
-  if (stamp === undefined) return undefined;
-  const date = new Date(stamp);
-  return Number.isNaN(date.getTime()) ? undefined : date;
+  const ms = stamp === undefined ? undefined : stampTimeMs(stamp);
+  return ms === undefined ? undefined : new Date(ms);
 }

@@ -5,6 +5,7 @@ import type { SandboxReading } from "../ports/cluster.ts";
 import type { OnStartFailure, Origin } from "../wishes.ts";
 import type { Fact, News } from "./facts.ts";
 import { GuestLeases } from "./guest-leases.ts";
+import { LateCreates } from "./late-creates.ts";
 import type { Rebind } from "./rebind.ts";
 import { boundGuestOf, leadsSomewhere, next } from "./transitions.ts";
 import { UnresolvedWrites } from "./unresolved-writes.ts";
@@ -30,6 +31,8 @@ export class Handle {
   readonly id: WorkspaceId;
   readonly name: string;
   readonly deps: WorkspaceDeps;
+  /** Shared by the handles of this process. */
+  readonly lateCreates: LateCreates;
   readonly leases = new GuestLeases();
   readonly unresolved = new UnresolvedWrites();
   /** Pods that a suspend of ours, known applied, took away: not bound again though they may still look ready (L15). */
@@ -46,6 +49,8 @@ export class Handle {
   known: KnownObject | undefined;
   claimUids: Readonly<Record<string, string>> = {};
   confirmed: ConfirmedMode | undefined;
+  /** What stood when its delete was last asked for here: its pods and claims are waited for though it is gone itself. */
+  deleteAsked: SandboxReading | undefined;
   /** Of the call that opened the handle. */
   origin: Origin | undefined;
   onStartFailure: OnStartFailure = "suspend_if_woken";
@@ -54,7 +59,8 @@ export class Handle {
   #state: WorkspaceState = { t: "opening" };
   #transition: { readonly cause: string; readonly at: number };
 
-  constructor(id: WorkspaceId, deps: WorkspaceDeps) {
+  constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates = new LateCreates()) {
+    this.lateCreates = lateCreates;
     this.id = id;
     this.name = sandboxNameOf(id);
     this.deps = deps;

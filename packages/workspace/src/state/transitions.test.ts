@@ -147,6 +147,11 @@ describe("the table", () => {
     },
   );
 
+  it("L1 lets a failed open keep its handle as suspending, where a suspend of ours may still land", () => {
+    const standing = { t: "suspending", leaving: undefined } as const;
+    expect(next(states.opening, { t: "startFailed", standing })).toBe(standing);
+  });
+
   it("refuses a standing that the table does not allow", () => {
     const fact = { t: "startFailed", standing: states.suspended } as never;
     expect(() => next(states.opening, fact)).toThrow("opening + startFailed → suspended");

@@ -7,7 +7,7 @@ type Row = Readonly<Partial<Record<FactName, StateName | readonly StateName[]>>>
 export const transitions: Readonly<Record<StateName, Row>> = {
   opening: {
     bound: "active",
-    startFailed: "gone",
+    startFailed: ["gone", "suspending"],
     suspendBegan: "closing",
     resumeBegan: "resuming",
     deleteBegan: "deleting",

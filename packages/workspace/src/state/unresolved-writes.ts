@@ -6,18 +6,28 @@ import type { SandboxReading } from "../ports/cluster.ts";
  */
 export class UnresolvedWrites {
   #suspend: SandboxReading | undefined;
+  #wake: SandboxReading | undefined;
   #delete: SandboxReading | undefined;
 
   get suspend(): boolean {
     return this.#suspend !== undefined;
   }
 
-  get any(): boolean {
+  /** A suspend or a delete: what the handle shows may yet be stopped by it. */
+  get stop(): boolean {
     return this.#suspend !== undefined || this.#delete !== undefined;
+  }
+
+  get any(): boolean {
+    return this.stop || this.#wake !== undefined;
   }
 
   suspendSentFrom(reading: SandboxReading): void {
     this.#suspend = reading;
+  }
+
+  wakeSentFrom(reading: SandboxReading): void {
+    this.#wake = reading;
   }
 
   deleteSentFrom(reading: SandboxReading): void {
@@ -32,9 +42,17 @@ export class UnresolvedWrites {
     this.#delete = undefined;
   }
 
+  /** The object is gone, or another has its name: every write names the uid, so none can land. */
+  settleAll(): void {
+    this.#suspend = undefined;
+    this.#wake = undefined;
+    this.#delete = undefined;
+  }
+
   /** Drops what this reading shows can no longer land. */
   settleBy(reading: SandboxReading): void {
     if (this.#suspend && hasMoved(this.#suspend, reading)) this.#suspend = undefined;
+    if (this.#wake && hasMoved(this.#wake, reading)) this.#wake = undefined;
     if (this.#delete && (reading.deleting || this.#delete.resourceVersion !== reading.resourceVersion)) {
       this.#delete = undefined;
     }
@@ -52,7 +70,7 @@ export function hasMoved(before: SandboxReading, now: SandboxReading): boolean {
   );
 }
 
-/** Absence cannot be tested, so a patch tests the resourceVersion where a stamp is absent. (docs/design/object-contract.md) */
-function testsResourceVersion(reading: SandboxReading): boolean {
-  return reading.stamps.modeChangedAt === undefined || reading.stamps.writtenBy === undefined;
+/** Absence cannot be tested, so a patch tests the resourceVersion where a stamp or the mode is. (docs/design/object-contract.md) */
+function testsResourceVersion({ stamps, lacks }: SandboxReading): boolean {
+  return stamps.modeChangedAt === undefined || stamps.writtenBy === undefined || lacks?.mode === true;
 }

@@ -17,6 +17,7 @@ export async function bindStarted(
   within: Deadline,
   onTimeout: (look: LastLook) => Error = (look) => startTimeout(ws, look, within.budgetMs),
 ): Promise<void> {
+  ws.lateCreates.takeOn(ws.id);
   ws.waitingFor = "a pod that is ready, and its guest";
   const search = await findGuest(ws, within);
   if (search.t !== "bound") throw startError(ws, search, onTimeout);

@@ -151,6 +151,20 @@ describe("L34 destroy with delete_disk", () => {
     });
   });
 
+  it("asked for again, waits again for what is left, though the object itself is gone", async () => {
+    on.cluster.habits.podsEnd = false;
+    await on.clock.runUntilSettled(workspace.destroy(remove, patient)).catch(() => undefined);
+    on.cluster.collect("namzu-ws-demo");
+    on.cluster.claims.set("disk-namzu-ws-demo", "claim-1"); // Its finalizer still holds it.
+    const again = workspace.destroy(remove, patient);
+    await settleTasks();
+    expect(workspace.view().transition.waitingFor).toBe("the end of claim disk-namzu-ws-demo");
+    on.cluster.claims.clear();
+    await on.clock.runUntilSettled(again);
+    expect(workspace.state).toEqual({ t: "gone", why: "deleted" });
+    expect(writes()).toEqual(["deleteSandbox"]);
+  });
+
   it("unknown stays deleting until an explicit resume makes a write that defeats it", async () => {
     on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
     const deleting = workspace.destroy({ ...remove, stopTimeoutMs: 1_000 }, patient);
@@ -164,6 +178,20 @@ describe("L34 destroy with delete_disk", () => {
     expect(workspace.hasUnresolvedWrite).toBe(false);
     expect(new Set(on.cluster.deliverLate())).toEqual(new Set(["refused"]));
     expect(on.cluster.stands(id)).toBe(true);
+  });
+
+  it("succeeds, with no DELETE, when somebody deleted it after a delete of ours had been defeated", async () => {
+    on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
+    await on.clock
+      .runUntilSettled(workspace.destroy({ ...remove, stopTimeoutMs: 1_000 }, patient))
+      .catch(() => undefined);
+    await workspace.resume({ readyTimeoutMs: 60_000 }, patient);
+    on.cluster.plan.forget();
+    on.cluster.plan.requests.length = 0;
+    on.cluster.foreignDelete(id);
+    await workspace.destroy(remove, patient);
+    expect(workspace.state).toEqual({ t: "gone", why: "deleted" });
+    expect(writes()).toEqual([]);
   });
 
   it("lets a destroy that keeps the disk, queued right behind it, succeed with one DELETE and no patch", async () => {

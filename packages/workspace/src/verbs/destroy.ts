@@ -8,6 +8,7 @@ import { handleOver, workspaceReplaced } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange } from "../waiting.ts";
 import { deleteObject } from "../writes/delete-object.ts";
+import { lateCreateSoughtMs } from "./late-create.ts";
 
 /**
  * Deletes the workspace *and its disk*, because the caller asked for it by name (L4). Resolves only after the object, its pods and
@@ -20,16 +21,20 @@ export async function deleteWithDisk(ws: Handle, expected: SandboxUid | undefine
     throw handleOver(ws, ws.state.why);
   }
   const sandbox = await readExpected(ws, expected, within);
-  if (!sandbox) {
+  // The object may go before its pods and claims do, also between two calls.
+  const going = sandbox ?? ws.deleteAsked;
+  if (!going) {
+    if (ws.lateCreates.areSought(ws.id)) throw mayStillBeCreated(ws);
     ws.commit({ t: "vanished", why: "absent" });
     return false;
   }
-  assertNotFenced(sandbox);
+  if (sandbox) assertNotFenced(sandbox);
+  ws.deleteAsked = going;
   ws.commit({ t: "deleteBegan" }); // Drops the guest: from here on no data-plane call is admitted.
-  if (!sandbox.deleting) await send(ws, sandbox, within);
-  await confirmDeleted(ws, sandbox, within);
+  if (sandbox && !sandbox.deleting) await send(ws, sandbox, within);
+  await confirmDeleted(ws, going, within);
   ws.commit({ t: "deleted" });
-  return !sandbox.deleting;
+  return sandbox !== undefined && !sandbox.deleting;
 }
 
 /** What is to be deleted. Another object than the caller expects is left alone; one that only this handle did not expect ends it. */
@@ -56,15 +61,28 @@ async function send(ws: Handle, sandbox: SandboxReading, within: Deadline): Prom
   throw outcome.error;
 }
 
-async function confirmDeleted(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
+/** One look whether the object, its pods and its claims are all gone. */
+export async function nothingRemains(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<boolean> {
+  return isNothing(await readRemains(ws, sandbox, within));
+}
+
+function readRemains(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<Remains> {
   const { name, uid, resourceVersion, disk } = sandbox;
   const entries = disk.usable ? disk.entries : disk.claims;
-  using changes = ws.deps.cluster.changes(name);
+  return ws.deps.cluster.readRemains({ name, uid, resourceVersion, entries }, within);
+}
+
+function isNothing({ sandbox, pods, claims }: Remains): boolean {
+  return !sandbox && pods.length === 0 && claims.length === 0;
+}
+
+async function confirmDeleted(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
+  using changes = ws.deps.cluster.changes(sandbox.name);
   let remains: Remains | undefined;
   for (;;) {
     try {
-      remains = await ws.deps.cluster.readRemains({ name, uid, resourceVersion, entries }, within);
-      if (!remains.sandbox && remains.pods.length === 0 && remains.claims.length === 0) return;
+      remains = await readRemains(ws, sandbox, within);
+      if (isNothing(remains)) return;
     } catch (error) {
       if (within.expired) throw unconfirmed(ws, within, remains, error);
       if (!hasReason(error, "CLUSTER_UNAVAILABLE") && !(error instanceof DeadlineExceeded)) throw error;
@@ -91,6 +109,15 @@ function unconfirmed(ws: Handle, within: Deadline, remains: Remains | undefined,
       claims: remains?.claims.join(",") ?? "",
     },
     cause,
+  });
+}
+
+/** L1: an absent object is no proof while a create of ours may land. */
+function mayStillBeCreated(ws: Handle): HoldfastError {
+  const seconds = String(lateCreateSoughtMs / 1_000);
+  return new HoldfastError("DELETE_UNCONFIRMED", {
+    message: `Workspace ${ws.id} does not stand, but a create of it that the cluster did not answer may still land. Nothing was sent. Destroy it again; what it finds counts after ${seconds} s at the latest.`,
+    metadata: { why: "unanswered_create", sought_seconds: seconds },
   });
 }
 

@@ -8,15 +8,18 @@ export const lateCreateSoughtMs = 2 * 60_000;
 
 /**
  * Looks for a POST that may land late, so that a pod that nobody can use is suspended as the call wished. That is decided only at the
- * end of the window: until then the caller's next Open may be waiting for this very pod.
+ * end of the window, and not once a later call of this process took on what landed: it may be waiting for this very pod.
  */
 export function seekLateCreate(ws: Handle, attempt: StartAttempt): void {
-  seek(ws, attempt).catch((error: unknown) => {
-    ws.deps.log.warn(
-      { workspaceId: ws.id, createdBy: attempt.createdBy, error },
-      "an unanswered create was not seen to land while it was looked for",
-    );
-  });
+  const over = ws.lateCreates.seek(ws.id, attempt);
+  seek(ws, attempt)
+    .catch((error: unknown) => {
+      ws.deps.log.warn(
+        { workspaceId: ws.id, createdBy: attempt.createdBy, error },
+        "an unanswered create was not seen to land while it was looked for",
+      );
+    })
+    .finally(over);
 }
 
 async function seek(ws: Handle, attempt: StartAttempt): Promise<void> {
@@ -28,6 +31,7 @@ async function seek(ws: Handle, attempt: StartAttempt): Promise<void> {
       const sandbox = await ws.deps.cluster.readSandbox(ws.name, within);
       // Somebody else's stands: ours can no longer land.
       if (sandbox && sandbox.stamps.createdBy !== attempt.createdBy) return;
+      if (attempt.takenOn) return;
       landed = sandbox !== undefined;
       await awaitChange(changes, within);
     }

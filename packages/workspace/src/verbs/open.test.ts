@@ -1,4 +1,5 @@
 import { sandboxUidOf } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
 import {
   openWish,
   patient,
@@ -197,6 +198,13 @@ describe("open adopts", () => {
       expect(workspace.state.t).toBe("gone");
     },
   );
+
+  it("of an open workspace that is being deleted says so, and so does the handle from then on", async () => {
+    await workspace.open(openWish, patient);
+    on.cluster.stored(id).deleting = true;
+    await expect(workspace.open(openWish, patient)).rejects.toMatchObject({ reason: "WORKSPACE_DELETING" });
+    expect(workspace.state.t).toBe("deleting");
+  });
 
   it("L8 MUST_CREATE never adopts, and another uid than expected is WORKSPACE_REPLACED", async () => {
     const standing = on.cluster.seed(id, { mode: "Suspended" });
@@ -409,6 +417,18 @@ describe("L19 a failed start", () => {
     expect(writes()).toEqual(["createSandbox"]);
   });
 
+  it("does not say that it left running what somebody else suspended", async () => {
+    on.cluster.habits.podsStart = false;
+    const opening = workspace.open(openWish, patient);
+    await settleTasks();
+    on.cluster.foreignMode(id, "Suspended");
+    await expect(opening).rejects.toMatchObject({
+      reason: "WORKSPACE_SUSPENDED",
+      metadata: { on_start_failure: "left_as_found" },
+    });
+    expect(writes()).toEqual(["createSandbox"]);
+  });
+
   it("sends nothing when the pod is bindable by then", async () => {
     on.cluster.habits.podsStart = false;
     const caller = new AbortController();
@@ -445,6 +465,19 @@ describe("L19 a failed start", () => {
     await settleTasks();
     expect(workspace.state.t).toBe("gone");
     expect(workspace.hasUnresolvedWrite).toBe(false);
+  });
+
+  it("G32 refuses a guest that turns the probe away, and leaves it: that it is privileged is not proved", async () => {
+    on.guests.shape = (agent) => {
+      agent.probe = async () => {
+        throw new HoldfastError("EXECUTION_CAPACITY", { message: "all places are taken" });
+      };
+    };
+    await expect(workspace.open(openWish, patient)).rejects.toMatchObject({
+      reason: "GUEST_PRIVILEGED",
+      metadata: { seen: "the probe was refused: all places are taken", on_start_failure: "left_running" },
+    });
+    expect(writes()).toEqual(["createSandbox"]);
   });
 
   it("G32 refuses a guest that accepts and never answers the probe, and leaves it: it may serve somebody else", async () => {

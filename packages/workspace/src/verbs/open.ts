@@ -33,6 +33,7 @@ export async function open(ws: Handle, wish: OpenWish, within: Deadline): Promis
 /** What stands, after every check that this call asks for (L8, L11). Nothing was sent yet. */
 async function lookFirst(ws: Handle, wish: OpenWish, within: Deadline): Promise<SandboxReading | undefined> {
   const standing = await readOwn(ws, within);
+  if (standing?.deleting && ws.state.t !== "opening") ws.commit({ t: "deletionSeen" });
   if (!standing && ws.state.t !== "opening") {
     // What was open here was deleted by somebody: the next Open makes a new handle, and may create.
     ws.commit({ t: "vanished", why: "absent" });

@@ -15,7 +15,10 @@ export async function readStanding(ws: Handle, why: string): Promise<Standing> {
     if (found.t === "another") return { t: "gone", why: "replaced" };
     const { sandbox } = found;
     if (sandbox.deleting) return { t: "deleting" };
-    if (sandbox.mode === "Running") return { t: "unbound", lost: undefined, why };
+    if (sandbox.mode === "Running") {
+      // L1: a suspend of ours may still land.
+      return ws.unresolved.suspend ? { t: "suspending", leaving: undefined } : { t: "unbound", lost: undefined, why };
+    }
     const pods = await ws.deps.cluster.readPods(sandbox, reads);
     if (!isStopped(sandbox, pods)) return { t: "suspending", leaving: undefined };
     ws.confirm(sandbox);

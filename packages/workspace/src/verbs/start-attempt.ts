@@ -5,11 +5,12 @@ import { bindableOf } from "../binding/bindable.ts";
 import { findOwn } from "../fence/gate.ts";
 import { assertNotFenced } from "../fence/holder-epoch.ts";
 import type { Handle } from "../state/handle.ts";
+import type { SoughtCreate } from "../state/late-creates.ts";
 import { writeDeadline } from "../waiting.ts";
 import type { OnStartFailure } from "../wishes.ts";
 
 /** One call's start: its marks, and what is proved that it did. */
-export interface StartAttempt {
+export interface StartAttempt extends SoughtCreate {
   readonly createdBy: string;
   readonly writtenBy: string;
   readonly onStartFailure: OnStartFailure;
@@ -18,11 +19,11 @@ export interface StartAttempt {
 }
 
 export function startAttempt(ws: Handle, onStartFailure: OnStartFailure): StartAttempt {
-  return { createdBy: ws.deps.randomId(), writtenBy: ws.deps.randomId(), onStartFailure, woken: false };
+  return { createdBy: ws.deps.randomId(), writtenBy: ws.deps.randomId(), onStartFailure, woken: false, takenOn: false };
 }
 
-/** What was done about a workspace that this call woke and could not start. */
-export type Aftermath = "not_woken" | "left_running" | "suspended" | "unknown";
+/** What was done about a workspace that this call woke and could not start. `left_as_found`: nothing, it does not run (or is another). */
+export type Aftermath = "not_woken" | "left_running" | "left_as_found" | "suspended" | "unknown";
 
 /**
  * L19: suspends again what this very call woke, if nobody can be using it. Sent at most once, on the reading whose written-by is still
@@ -47,7 +48,7 @@ export async function tidyFailedStart(ws: Handle, attempt: StartAttempt, error: 
 async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unknown): Promise<Aftermath> {
   using reads = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
   const found = await findOwn(ws, reads);
-  if (found.t !== "ours" || found.sandbox.deleting || found.sandbox.mode === "Suspended") return "left_running";
+  if (found.t !== "ours" || found.sandbox.deleting || found.sandbox.mode === "Suspended") return "left_as_found";
   const { sandbox } = found;
   if (sandbox.stamps.writtenBy !== attempt.writtenBy) return "left_running";
   assertNotFenced(sandbox);
@@ -55,6 +56,7 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
   const pods = await ws.deps.cluster.readPods(sandbox, reads);
   if (bindableOf(pods, ws.left) && !isProvenPrivileged(error)) return "left_running";
 
+  if (attempt.takenOn) return "left_running";
   using time = writeDeadline(ws.deps);
   const wish = {
     reading: sandbox,
@@ -73,9 +75,9 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
   return ending.t === "unknown" ? "unknown" : "left_running";
 }
 
-/** A guest that only did not answer is not proved to be privileged: somebody else may be using it. */
+/** A guest that did not answer, or turned the probe away, is not proved to be privileged: somebody else may be using it. */
 function isProvenPrivileged(error: unknown): boolean {
-  return hasReason(error, "GUEST_PRIVILEGED") && error.metadata.seen !== "unanswered";
+  return hasReason(error, "GUEST_PRIVILEGED") && error.metadata.proven === "true";
 }
 
 /** The start's error, saying what was done about it. */

@@ -30,7 +30,12 @@ export async function starting(
 
 async function leaveStart(ws: Handle, error: unknown, preempted: boolean): Promise<void> {
   if (ws.state.t === "opening" && !preempted) {
-    ws.commit({ t: "startFailed", standing: { t: "gone", why: "start_failed" } });
+    // L1: a suspend of ours that may still land is not forgotten with the handle.
+    const mayStillLand = ws.unresolved.suspend;
+    ws.commit({
+      t: "startFailed",
+      standing: mayStillLand ? { t: "suspending", leaving: undefined } : { t: "gone", why: "start_failed" },
+    });
   }
   if (ws.state.t === "resuming") {
     const why = error instanceof Error ? error.message : "the start failed";

@@ -403,3 +403,41 @@ describe("suspend on a handle that knows nothing yet", () => {
     expect(on.cluster.stored(id).stamps.volumeClaimUids).toBe(`disk-namzu-ws-demo=${uid}`);
   });
 });
+
+describe("a suspend of what was deleted meanwhile", () => {
+  it("ends the handle: nothing stands, so nothing is taken back to running", async () => {
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = workspace.suspend(declined, patient);
+    await patch.reached;
+    on.cluster.foreignDelete(id);
+    patch.release();
+    await expect(suspending).rejects.toMatchObject({ reason: "WORKSPACE_NOT_FOUND" });
+    expect(workspace.state).toEqual({ t: "gone", why: "absent" });
+  });
+});
+
+describe("L3 a suspend that comes when a flight's time is over", () => {
+  it("has its own flight and its own time", async () => {
+    const patch = on.cluster.plan.hold("setMode");
+    const first = workspace.suspend({ ...declined, stopTimeoutMs: 1_000 }, patient).catch((error: unknown) => error);
+    await patch.reached;
+    await on.clock.advance(1_001);
+    const second = workspace.suspend({ ...declined, stopTimeoutMs: 60_000 }, patient);
+    patch.release();
+    expect(await first).toMatchObject({ reason: "SUSPEND_UNCONFIRMED" });
+    expect((await second).view.state).toBe("suspended");
+  });
+});
+
+describe("a suspend that broke off while it was being written", () => {
+  it("leaves a handle that says suspending and can be suspended again", async () => {
+    const { setMode } = on.cluster;
+    on.cluster.setMode = async () => {
+      throw new TypeError("a defect");
+    };
+    await expect(workspace.suspend(declined, patient)).rejects.toThrow("a defect");
+    expect(workspace.state.t).toBe("suspending");
+    on.cluster.setMode = setMode;
+    expect((await workspace.suspend(declined, patient)).view.state).toBe("suspended");
+  });
+});

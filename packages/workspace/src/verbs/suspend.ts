@@ -3,7 +3,7 @@ import { HoldfastError } from "@holdfast/errors";
 import { claimsToRecord } from "../binding/claims.ts";
 import { gate } from "../fence/gate.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
-import { handleOver } from "../refusals.ts";
+import { handleOver, workspaceDeleting } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry } from "../waiting.ts";
 import type { FlushReport, FlushWish } from "../wishes.ts";
@@ -25,7 +25,10 @@ export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Pr
     for (let round = 0; ; round += 1) {
       if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
       const sandbox = await gate(ws, within); // First, uncached: what is not ours to stop must lose nothing.
-      if (ws.state.t === "suspended" && ws.stillConfirmed(sandbox)) {
+      // L34: a delete of ours may still land, and no suspend is sent in its place.
+      if (ws.state.t === "deleting") throw workspaceDeleting(ws);
+      const isConfirmed = ws.stillConfirmed(sandbox) && !ws.unresolved.any;
+      if (ws.state.t === "suspended" && isConfirmed) {
         return { flush: skipped("It was suspended already."), sandbox };
       }
       const flush = await flushBefore(ws, wish, sandbox, within);
@@ -54,6 +57,8 @@ export async function suspend(ws: Handle, wish: FlushWish, within: Deadline): Pr
       return { flush, sandbox: await confirmStopped(ws, outcome.sandbox.generation, within) };
     }
   } catch (error) {
+    // Whatever broke off between: the suspend may have been written.
+    if (ws.state.t === "closing") ws.commit({ t: "suspendUnknown" });
     if (within.expired && error instanceof DeadlineExceeded) throw unconfirmed(ws, within, sent, error);
     throw error;
   }

@@ -12,6 +12,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { Workspace } from "../workspace.ts";
 
 const id = workspaceId("demo");
+const keep = { ...suspendWish, deleteDisk: false };
 const remove = { ...suspendWish, deleteDisk: true };
 let on: Stage;
 let workspace: Workspace;
@@ -175,6 +176,57 @@ describe("L1 unresolved to the end", () => {
       metadata: { mode: "Running" },
     });
     expect(on.cluster.sent.every((wish) => "mode" in wish && wish.mode === "Running")).toBe(true);
+  });
+
+  it("a wake that may still land is defeated by the next suspend, though the workspace looks suspended", async () => {
+    await workspace.open(openWish, patient);
+    await workspace.suspend(suspendWish, patient);
+    on.cluster.plan.fail("setMode", ...Array<Fault>(200).fill("late"));
+    const resuming = workspace.resume({ readyTimeoutMs: 5_000 }, patient);
+    await expect(on.clock.runUntilSettled(resuming)).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    expect(workspace.hasUnresolvedWrite).toBe(true);
+    on.cluster.plan.forget();
+    expect((await workspace.suspend(suspendWish, patient)).view.state).toBe("suspended");
+    expect(workspace.hasUnresolvedWrite).toBe(false);
+    expect(new Set(on.cluster.deliverLate())).toEqual(new Set(["refused"]));
+    expect(on.cluster.stored(id).mode).toBe("Suspended");
+  });
+
+  it("a wake that landed late is found by the read that shows it", async () => {
+    await workspace.open(openWish, patient);
+    await workspace.suspend(suspendWish, patient);
+    on.cluster.plan.fail("setMode", ...Array<Fault>(200).fill("late"));
+    await on.clock.runUntilSettled(workspace.resume({ readyTimeoutMs: 5_000 }, patient)).catch(() => undefined);
+    on.cluster.plan.forget();
+    expect(on.cluster.deliverLate()[0]).toBe("applied");
+    expect((await workspace.resume({ readyTimeoutMs: 60_000 }, patient)).state).toBe("running");
+    expect(workspace.hasUnresolvedWrite).toBe(false);
+  });
+
+  it("a failed resume whose clean-up got no answer is suspending: no call is sent to what may be suspended late", async () => {
+    await workspace.open(openWish, patient);
+    await workspace.suspend(suspendWish, patient);
+    on.cluster.habits.podsStart = false;
+    const patch = on.cluster.plan.hold("setMode");
+    const resuming = workspace.resume({ readyTimeoutMs: 5_000 }, patient);
+    await patch.reached;
+    on.cluster.plan.fail("setMode", "late");
+    patch.release();
+    await expect(on.clock.runUntilSettled(resuming)).rejects.toMatchObject({
+      reason: "START_TIMEOUT",
+      metadata: { on_start_failure: "unknown" },
+    });
+    expect(workspace.state.t).toBe("suspending");
+  });
+
+  it("a delete is never followed by a suspend in its place, not even by a later Suspend", async () => {
+    await workspace.open(openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...lost("never-arrived"));
+    await on.clock.runUntilSettled(workspace.destroy(remove, patient)).catch(() => undefined);
+    await expect(workspace.suspend(suspendWish, patient)).rejects.toMatchObject({ reason: "WORKSPACE_DELETING" });
+    await expect(workspace.destroy(keep, patient)).rejects.toMatchObject({ reason: "WORKSPACE_DELETING" });
+    expect(on.cluster.plan.count("setMode")).toBe(0);
+    expect(workspace.state.t).toBe("deleting");
   });
 
   it("a delete is never followed by a suspend in its place", async () => {

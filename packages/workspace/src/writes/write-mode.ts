@@ -27,7 +27,8 @@ export type ModeOutcome =
 
 /**
  * Writes the mode, and resolves an unknown ending by proof: our mark read back, or else the same write again, which makes the first
- * one's condition fail (L1, L24). Ends `unknown` only when the deadline does.
+ * one's condition fail (L1, L24). Ends `unknown` only when the deadline does. An object that is gone or another ends the handle, and is
+ * thrown.
  */
 export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline): Promise<ModeOutcome> {
   let from = write.from;
@@ -42,8 +43,9 @@ export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline):
       if (unanswered === undefined) write.onUnanswered?.();
       unanswered = ending.cause ?? "no answer";
       if (write.mode === "Suspended") ws.unresolved.suspendSentFrom(from);
+      else if (from.mode === "Suspended") ws.unresolved.wakeSentFrom(from);
     } else if (ending.why !== "condition") {
-      if (ending.why === "absent") return { t: "refused", error: workspaceNotFound(ws, ending.error) };
+      if (ending.why === "absent") throw vanished(ws, ending.error);
       return unanswered === undefined ? { t: "refused", error: ending.error } : unknown(ws, write, ending.error);
     }
 
@@ -75,14 +77,22 @@ type ReadBack =
   | { readonly t: "unread"; readonly error: HoldfastError };
 
 async function readBack(ws: Handle, within: Deadline, attempt: number): Promise<ReadBack> {
+  let sandbox: SandboxReading | undefined;
   try {
     if (attempt > 0) await pauseBeforeRetry(ws.deps, attempt, within);
-    const sandbox = await readOwn(ws, within);
-    return sandbox ? { t: "read", sandbox } : { t: "unread", error: workspaceNotFound(ws) };
+    sandbox = await readOwn(ws, within);
   } catch (error) {
     if (hasReason(error, "WORKSPACE_REPLACED")) throw error;
     return { t: "unread", error: asHoldfastError(error) };
   }
+  if (!sandbox) throw vanished(ws);
+  return { t: "read", sandbox };
+}
+
+/** Nothing stands that a patch of ours, answered or not, could change. */
+function vanished(ws: Handle, cause?: unknown): HoldfastError {
+  ws.commit({ t: "vanished", why: "absent" });
+  return workspaceNotFound(ws, cause);
 }
 
 function asHoldfastError(error: unknown): HoldfastError {

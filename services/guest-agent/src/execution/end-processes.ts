@@ -5,26 +5,49 @@ import { type Belonging, membersOf, type Process, signalProcess } from "./proces
 const scanFirstMs = 2;
 const scanMaxMs = 40;
 
+/** What a while of looking came to: who was left at its end, or why that could not be seen. */
+type Look = { readonly left: readonly Process[] } | { readonly unseen: unknown };
+
 /**
  * Ends everything of a command: SIGTERM, `graceMs`, SIGKILL, until nothing of it is left. Resolves with what survived
- * SIGKILL for the confirmation time: nothing, unless the impossible happened.
+ * SIGKILL for the confirmation time: nothing, unless the impossible happened. Rejects when it could not be seen by then.
  */
 export async function endProcesses(command: Belonging, graceMs: number): Promise<readonly Process[]> {
-  for (const member of membersOf(command)) signalProcess(member, "SIGTERM");
-  const lived = await untilNone(command, graceMs, () => undefined);
-  if (lived.length === 0) return lived;
+  let asked = false;
+  const lived = await untilNone(command, graceMs, (members) => {
+    if (!asked) for (const member of members) signalProcess(member, "SIGTERM");
+    asked = true;
+  });
+  if ("left" in lived && lived.left.length === 0) return lived.left;
   // Killed on every scan: what forks meanwhile is caught by the next.
-  return untilNone(command, cancelConfirmMs, (member) => signalProcess(member, "SIGKILL"));
+  const survived = await untilNone(command, cancelConfirmMs, (members) => {
+    for (const member of members) signalProcess(member, "SIGKILL");
+  });
+  if ("unseen" in survived) throw survived.unseen;
+  return survived.left;
 }
 
 /** Scans, ever more rarely, until nothing is left or the time is over. */
-async function untilNone(command: Belonging, forMs: number, each: (member: Process) => void): Promise<Process[]> {
+async function untilNone(
+  command: Belonging,
+  forMs: number,
+  each: (members: readonly Process[]) => void,
+): Promise<Look> {
   const endsAtMs = performance.now() + forMs;
   for (let waitMs = scanFirstMs; ; waitMs = Math.min(scanMaxMs, waitMs * 2)) {
-    const members = membersOf(command);
-    for (const member of members) each(member);
+    const look = lookAt(command, each);
     const leftMs = endsAtMs - performance.now();
-    if (members.length === 0 || leftMs <= 0) return members;
+    if (("left" in look && look.left.length === 0) || leftMs <= 0) return look;
     await delay(Math.min(waitMs, leftMs));
+  }
+}
+
+function lookAt(command: Belonging, each: (members: readonly Process[]) => void): Look {
+  try {
+    const left = membersOf(command);
+    each(left);
+    return { left };
+  } catch (error) {
+    return { unseen: error };
   }
 }

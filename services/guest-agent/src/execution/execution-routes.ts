@@ -47,6 +47,7 @@ async function follow(
 ): Promise<void> {
   const fromOffset = parseOffset(wish.fromOffset);
   const { log } = execution;
+  await execution.lookAgain();
   if (fromOffset > log.end) throw beyondEnd(execution.wish.id, fromOffset, log.end);
   const maxOutputBytes = wish.maxOutputBytes === undefined ? undefined : Number(wish.maxOutputBytes);
   await new OutputFollower(execution, stream, { fromOffset, maxOutputBytes, asOwner: wish.asClient }).run(

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { EndCause, GapReason, Leftovers, OnDisconnect } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { executionLogMaxBytes, retainedExecutionLogMaxBytes } from "@holdfast/contract";
@@ -333,6 +333,18 @@ describe("starting", () => {
     expect(await run.end()).toBe(0);
     expect(run.bytes("stdout").toString()).toBe("one\nthree\n");
     expect(run.bytes("stderr").toString()).toBe("two\nthree\n");
+  });
+
+  it("keeps such outputs after a program swept the agent's own folder away, as `rm -rf /` does", async () => {
+    const { link, socket } = await agentProcess();
+    const swept = await script(link, "sweep", `rm -rf ${dirname(socket)}/*`);
+    expect(await swept.end()).toBe(0);
+    for (const id of ["first", "second"]) {
+      const run = await script(link, id, "echo out > /dev/stdout; echo err > /dev/stderr");
+      expect(await run.end()).toBe(0);
+      expect(run.bytes("stdout").toString()).toBe("out\n");
+      expect(run.bytes("stderr").toString()).toBe("err\n");
+    }
   });
 
   it("serves without mkfifo as well, where only opening by name is lost", async () => {

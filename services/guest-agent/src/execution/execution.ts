@@ -14,7 +14,7 @@ import { launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
 import type { OutputPipes } from "./output-pipes.ts";
-import { type Belonging, membersOf, type Process } from "./processes.ts";
+import { type Belonging, membersOf, nowTicks, type Process } from "./processes.ts";
 import type { StartWish } from "./start-wish.ts";
 
 /** Why the agent ended a command. */
@@ -60,6 +60,7 @@ interface Program {
 
 /** Undelivered bytes at which the program's outputs are no longer read: half the log, as both pipes may bring 64 KiB more. */
 const holdAtBytes = executionLogMaxBytes / 2;
+const finishRetryMs = 1_000;
 
 /** One command: its processes, its log, its end. */
 export class Execution {
@@ -131,10 +132,17 @@ export class Execution {
     const program = this.#program;
     if (this.#state.t === "ended" || program === undefined) return;
     if (this.#leaderExit === undefined) this.#endCause ??= cause;
-    const survivors = await this.#endAll(program, graceMs);
+    const survivors = await this.#endAll(program, graceMs).catch((error) => {
+      throw unseen(this.wish.id, error);
+    });
     if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
     void this.#finish(program);
     await this.#leaderGone.promise;
+  }
+
+  /** Looks whether what survived a kill has gone since; if so, it goes on to its end. */
+  async lookAgain(): Promise<void> {
+    if (this.#state.t === "unconfirmed" && this.#program !== undefined) await this.#finish(this.#program);
   }
 
   /** Makes this reader the one that the program waits for, in place of any other. */
@@ -214,6 +222,7 @@ export class Execution {
 
   #leaderExited(program: Program, status: ExitStatus): void {
     this.#leaderExit = { status, ranMs: this.#clock.monotonicMs() - this.#startedAtMs };
+    program.belonging.leaderGoneTicks = goneTicks();
     this.#leaderGone.resolve();
     this.#cancelTimeout();
     // Node resumes outputs that it made itself two ticks after the exit, whoever paused them.
@@ -226,9 +235,15 @@ export class Execution {
 
   /** Makes the result once the leader has exited and no ending is under way. Joins one that is being made. */
   #finish(program: Program): Promise<void> {
-    this.#finishing ??= this.#makeResult(program).finally(() => {
-      this.#finishing = undefined;
-    });
+    this.#finishing ??= this.#makeResult(program)
+      .catch((error) => {
+        // What is left of it could not be looked at: no end is made up, and it is tried until it can.
+        console.error(`execution ${this.wish.id}: its end is not known yet: ${messageOf(error)}`);
+        this.#clock.schedule(finishRetryMs, () => void this.#finish(program));
+      })
+      .finally(() => {
+        this.#finishing = undefined;
+      });
     return this.#finishing;
   }
 
@@ -246,7 +261,7 @@ export class Execution {
 
   /** False while something that was told to end is still there. Waits for an ending that is under way. */
   async #isConfirmed(program: Program): Promise<boolean> {
-    await this.#ending;
+    await this.#ending?.catch(() => undefined); // Whoever asked for it is told.
     if (this.#state.t !== "unconfirmed") return true;
     if (membersOf(program.belonging).length > 0) return false;
     this.#setState({ t: "running" });
@@ -254,12 +269,15 @@ export class Execution {
   }
 
   #endAll(program: Program, graceMs: number): Promise<readonly Process[]> {
-    this.#ending ??= endProcesses(program.belonging, graceMs).then((survivors) => {
-      this.#ending = undefined;
-      if (survivors.length > 0) this.#setState({ t: "unconfirmed", survivors });
-      else if (this.#state.t === "unconfirmed") this.#setState({ t: "running" });
-      return survivors;
-    });
+    this.#ending ??= endProcesses(program.belonging, graceMs)
+      .finally(() => {
+        this.#ending = undefined;
+      })
+      .then((survivors) => {
+        if (survivors.length > 0) this.#setState({ t: "unconfirmed", survivors });
+        else if (this.#state.t === "unconfirmed") this.#setState({ t: "running" });
+        return survivors;
+      });
     return this.#ending;
   }
 
@@ -280,6 +298,15 @@ export class Execution {
   }
 }
 
+/** 0 where the time cannot be read: then the session alone proves nothing any more. */
+function goneTicks(): number {
+  try {
+    return nowTicks();
+  } catch {
+    return 0; // No descriptor to read it by.
+  }
+}
+
 /** A kill that the kernel has not carried out. */
 export function unconfirmed(id: string, survivors: readonly Process[]): AnsweredError {
   const named = survivors.slice(0, leftoversNamedMax).map(({ pid, name }) => `${pid} (${name})`);
@@ -288,4 +315,18 @@ export function unconfirmed(id: string, survivors: readonly Process[]): Answered
     `Execution ${id} was told to end, and ${named.join(", ")} survived SIGKILL. What it did is not known; ask again.`,
     { execution_id: id, survivors: named.join(",") },
   );
+}
+
+/** Nobody could look whether a kill was carried out. */
+function unseen(id: string, error: unknown): AnsweredError {
+  const why = messageOf(error);
+  return new AnsweredError(
+    "CANCELLATION_UNCONFIRMED",
+    `Execution ${id} was told to end, and the guest could not look at its processes (${why}). Whether it runs is not known; ask again.`,
+    { execution_id: id, cause: why },
+  );
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -46,7 +46,16 @@ export async function launch(
   const stdout = pair?.[0].reader ?? child.stdout;
   const stderr = pair?.[1].reader ?? child.stderr;
   if (pid === undefined || stdout === null || stderr === null) throw new Error("spawned without pid or outputs");
-  return { t: "running", child, stdout, stderr, pid, startTicks: readProcess(pid)?.startTicks ?? 0 };
+  return { t: "running", child, stdout, stderr, pid, startTicks: startTicksOf(pid) };
+}
+
+/** 0 where it cannot be read: then the number alone proves nothing, and what is the program's is known by its marker. */
+function startTicksOf(pid: number): number {
+  try {
+    return readProcess(pid)?.startTicks ?? 0;
+  } catch {
+    return 0; // The program runs: for want of a descriptor to look at it, it is not called unstarted.
+  }
 }
 
 async function spawned(

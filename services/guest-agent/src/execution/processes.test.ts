@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { eventually } from "../testing/agent-process.testing.ts";
-import { type Belonging, isGone, membersOf, readProcess, signalProcess } from "./processes.ts";
+import { type Belonging, isGone, membersOf, nowTicks, type Process, readProcess, signalProcess } from "./processes.ts";
 
 const marker = "HOLDFAST_EXECUTION=processes.test/1";
 
@@ -25,6 +25,11 @@ function leader(text: string): Belonging {
   });
   return command;
 }
+
+const isLater =
+  (command: Belonging) =>
+  ({ startTicks }: Process): boolean =>
+    startTicks > (command.leaderGoneTicks ?? Number.POSITIVE_INFINITY);
 
 const namesOf = (command: Belonging): string[] =>
   membersOf(command)
@@ -51,6 +56,32 @@ describe("the processes of a command", () => {
       marker: "HOLDFAST_EXECUTION=earlier",
     };
     expect(membersOf(earlier)).toEqual([]);
+  });
+
+  it("are not what a stranger's daemon left in a later session under the same number", async () => {
+    const daemon = spawn("sh", ["-c", "sleep 303 & exit 0"], { detached: true, stdio: "ignore" });
+    const leader = daemon.pid ?? 0;
+    const leaderStartTicks = readProcess(leader)?.startTicks ?? 0;
+    const theirs = { leader, leaderStartTicks, startedAtMs: performance.now(), marker: "HOLDFAST_EXECUTION=stranger" };
+    await new Promise((resolve) => daemon.once("exit", resolve));
+    onTestFinished(() => {
+      for (const member of membersOf(theirs)) signalProcess(member, "SIGKILL");
+    });
+    await eventually(() => namesOf(theirs).includes("sleep"));
+    const earlier = {
+      ...theirs,
+      leaderStartTicks: leaderStartTicks - 200,
+      leaderGoneTicks: leaderStartTicks - 100,
+      marker: "HOLDFAST_EXECUTION=earlier",
+    };
+    expect(membersOf(earlier)).toEqual([]);
+  });
+
+  it("are still its session's when the leader has gone, also those without the marker that began later", async () => {
+    const command = leader("env -i sh -c 'sleep 0.2; sleep 301; true' & sleep 0.05");
+    await eventually(() => isGone(readProcess(command.leader)));
+    command.leaderGoneTicks = nowTicks();
+    await eventually(() => namesOf(command).join() === "sh,sleep" && membersOf(command).some(isLater(command)));
   });
 
   it("do not count when they are zombies", async () => {

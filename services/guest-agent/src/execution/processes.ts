@@ -21,6 +21,11 @@ export interface Belonging {
   readonly startedAtMs: number;
   /** An environment entry that only this command's processes inherit, `NAME=value`. */
   readonly marker: string;
+  /**
+   * When the leader had exited, in the ticks of `startTicks`; undefined while it runs. From then on its number is free once its
+   * session is empty. Set once, by whoever saw the exit.
+   */
+  leaderGoneTicks?: number;
 }
 
 /** A command younger than this cannot have seen the pids of its namespace go round. */
@@ -28,14 +33,10 @@ const pidsGoRoundMs = 2_000;
 /** Looking at more pids than this one by one costs more than listing those there are. */
 const directLooksMax = 32;
 
-/** Undefined when there is no such process any more. */
+/** Undefined when there is no such process any more. Throws where that cannot be known, as without free descriptors. */
 export function readProcess(pid: number): Process | undefined {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    return undefined; // It went, or its /proc entry is hidden: either way nothing can be said of it.
-  }
+  const stat = readOf(pid, "stat", "utf8");
+  if (stat === undefined) return undefined;
   // The name may hold anything, parentheses and spaces included; what follows the last one is plain.
   const open = stat.indexOf("(");
   const close = stat.lastIndexOf(")");
@@ -51,28 +52,41 @@ export function readProcess(pid: number): Process | undefined {
   };
 }
 
+/** USER_HZ, in which the kernel tells times to programs, whatever it counts in itself. */
+const ticksPerSecond = 100;
+
+/** Now, in the ticks of `startTicks`. Throws where it cannot be read. */
+export function nowTicks(): number {
+  return Math.floor(Number.parseFloat(readFileSync("/proc/uptime", "utf8")) * ticksPerSecond);
+}
+
 /** Zombies count as gone: they run nothing, and only their parent can remove them. */
 export function isGone(process: Process | undefined): boolean {
   return process === undefined || process.state === "Z" || process.state === "X";
 }
 
 /**
- * Everything of a command that still lives: its kernel session, what left the session but carries the marker, and what
+ * Everything of a command that still lives (throws where that cannot be known): its kernel session, what left the session but carries the marker, and what
  * descends from either. A process that left the session, lost its parent and cleared its environment is not found.
  */
 export function membersOf(command: Belonging): Process[] {
+  const { leader, leaderStartTicks, leaderGoneTicks } = command;
   const candidates: Process[] = [];
   let reused = false;
+  // A session's number is not given again while it has members. Without one from the leader's time, it may be a stranger's.
+  let continued = leaderGoneTicks === undefined;
   for (const pid of candidatePidsOf(command)) {
     if (pid <= 1 || pid === process.pid) continue;
     const found = readProcess(pid);
-    if (found === undefined || found.startTicks < command.leaderStartTicks) continue;
-    if (pid === command.leader && found.startTicks !== command.leaderStartTicks) reused = true;
+    if (found === undefined || found.startTicks < leaderStartTicks) continue;
+    if (pid === leader && found.startTicks !== leaderStartTicks) reused = true;
+    if (leaderGoneTicks !== undefined && found.session === leader && found.startTicks < leaderGoneTicks)
+      continued = true;
     if (!isGone(found)) candidates.push(found);
   }
   const members = new Map<number, Process>();
   for (const candidate of candidates) {
-    const inSession = !reused && candidate.session === command.leader;
+    const inSession = continued && !reused && candidate.session === leader;
     if (inSession || hasMarker(candidate.pid, command.marker)) members.set(candidate.pid, candidate);
   }
   for (let before = -1; before !== members.size; ) {
@@ -107,10 +121,17 @@ export function signalProcess(seen: Process, signal: NodeJS.Signals): void {
 }
 
 function hasMarker(pid: number, marker: string): boolean {
+  const environment = readOf(pid, "environ", "latin1") ?? "";
+  return environment.startsWith(`${marker}\0`) || environment.includes(`\0${marker}\0`);
+}
+
+/** Undefined when the process went, or is hidden or another user's: nothing can be said of it. */
+function readOf(pid: number, file: "stat" | "environ", encoding: "utf8" | "latin1"): string | undefined {
   try {
-    const environment = readFileSync(`/proc/${pid}/environ`, "latin1");
-    return environment.startsWith(`${marker}\0`) || environment.includes(`\0${marker}\0`);
-  } catch {
-    return false; // Another user's process, or gone.
+    return readFileSync(`/proc/${pid}/${file}`, encoding);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOENT" || code === "ESRCH" || code === "EACCES" || code === "EPERM") return undefined;
+    throw error; // Without descriptors or memory to look, gone is not known.
   }
 }

@@ -315,6 +315,21 @@ describe("a Sandbox's volumeClaimTemplates", () => {
 });
 
 describe("JSON Patch", () => {
+  it("that copies a thing into itself again and again is refused before it fills the memory", async () => {
+    await test.call("POST", secretsPath, secretObject("s", { annotations: { a: "x".repeat(1_000) } }));
+    const copies = Array.from({ length: 40 }, (_, at) => ({ op: "copy", from: "/metadata", path: `/metadata/c${at}` }));
+    expect(await test.call("PATCH", `${secretsPath}/s`, copies, jsonPatch)).toMatchObject({
+      code: 413,
+      body: { reason: "RequestEntityTooLarge" },
+    });
+    const one = [{ op: "copy", from: "/metadata/annotations/a", path: "/metadata/annotations/b" }];
+    expect((await test.call("PATCH", `${secretsPath}/s`, one, jsonPatch)).body.metadata.annotations.b).toHaveLength(
+      1_000,
+    );
+    const missing = [{ op: "copy", from: "/metadata/labels/none", path: "/metadata/labels/b" }];
+    expect(await test.call("PATCH", `${secretsPath}/s`, missing, jsonPatch)).toMatchObject({ code: 422 });
+  });
+
   const unapplied = {
     code: 422,
     body: {

@@ -31,6 +31,7 @@ export async function streamWatch(options: WatchStreamOptions): Promise<void> {
   const timer = setTimeout(end, options.timeoutMs);
   options.stopping.addEventListener("abort", end, { once: true });
   response.once("close", end);
+  if (response.destroyed || options.stopping.aborted) end(); // The caller left before the watch began.
   const stopBookmarks = options.onBookmarkTime(() => {
     if (options.bookmarks && !response.writableNeedDrain) response.write(bookmarkLine(type, cursor.resumeVersion));
   });

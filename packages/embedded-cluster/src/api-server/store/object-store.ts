@@ -104,7 +104,7 @@ export class ObjectStore {
     this.#revision = Math.max(1, this.#readMeta("revision")); // 0 has a meaning of its own in list and watch
     this.#compacted = this.#readMeta("compacted");
     const row = this.#sql(
-      "SELECT count(*) n, coalesce(sum(length(body) + coalesce(length(prev), 0)), 0) b FROM changes",
+      "SELECT count(*) n, coalesce(sum(octet_length(body) + coalesce(octet_length(prev), 0)), 0) b FROM changes",
     ).get();
     this.#logged =
       row === undefined ? { changes: 0, bytes: 0 } : { changes: integer(row, "n"), bytes: integer(row, "b") };
@@ -216,7 +216,8 @@ export class ObjectStore {
   ): Change {
     const rv = this.#revision + 1;
     const change: Change = { ...key, rv, type, body: bodyAt(rv), prev };
-    const size = change.body.length + (prev?.length ?? 0);
+    // Counted as SQLite counts them, or what is added and taken off would drift apart until nothing is kept.
+    const size = Buffer.byteLength(change.body) + Buffer.byteLength(prev ?? "");
     const logged = { changes: this.#logged.changes + 1, bytes: this.#logged.bytes + size };
     let compacted = this.#compacted;
 
@@ -282,7 +283,7 @@ export class ObjectStore {
   #trimLog(logged: { changes: number; bytes: number }): number {
     let last = this.#compacted;
     const rows = this.#sql(
-      "SELECT rv, length(body) + coalesce(length(prev), 0) AS size FROM changes ORDER BY rv",
+      "SELECT rv, octet_length(body) + coalesce(octet_length(prev), 0) AS size FROM changes ORDER BY rv",
     ).iterate();
     for (const row of rows) {
       if (logged.changes <= this.#limits.changes && logged.bytes <= this.#limits.bytes) break;

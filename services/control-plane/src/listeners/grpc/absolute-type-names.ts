@@ -2,11 +2,12 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type DescriptorProto, type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 
 /**
- * A file's descriptor with every type named in full, as protoc writes it. proto-loader writes names relative to where they stand,
- * which strict clients refuse.
+ * A file's descriptor with every type named in full, map entries and JSON names by their field, as protoc writes it. proto-loader writes
+ * names relative to where they stand, entries as it likes and no JSON names, which strict clients refuse.
  */
 export function withAbsoluteTypeNames(bytes: Uint8Array): Buffer {
   const file = fromBinary(FileDescriptorProtoSchema, bytes);
+  for (const message of file.messageType) nameMapEntries(message);
   const known = new Set<string>();
   const root = file.package === "" ? "" : `.${file.package}`;
   for (const message of file.messageType) declare(message, root, known);
@@ -17,6 +18,20 @@ export function withAbsoluteTypeNames(bytes: Uint8Array): Buffer {
     method.outputType = absolute(method.outputType, root, known);
   }
   return bufferOf(file);
+}
+
+/** A map field `some_names` has its entries in a nested `SomeNamesEntry`. */
+function nameMapEntries(message: DescriptorProto): void {
+  for (const field of message.field)
+    field.jsonName ||= field.name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  for (const entry of message.nestedType.filter((nested) => nested.options?.mapEntry === true)) {
+    const field = message.field.find(({ typeName }) => typeName.split(".").at(-1) === entry.name);
+    if (!field) continue;
+    const capitalised = field.name.replace(/(?:^|_)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+    entry.name = `${capitalised}Entry`;
+    field.typeName = entry.name;
+  }
+  for (const nested of message.nestedType) nameMapEntries(nested);
 }
 
 function declare(message: DescriptorProto, scope: string, known: Set<string>): void {

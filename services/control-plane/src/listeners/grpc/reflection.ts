@@ -2,6 +2,7 @@ import { type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type * as grpc from "@grpc/grpc-js";
 import { ReflectionService } from "@grpc/reflection";
+import { file_google_rpc_error_details } from "@holdfast/api/google/rpc/error_details_pb";
 import { service as healthDefinition } from "grpc-health-check";
 import { withAbsoluteTypeNames } from "./absolute-type-names.ts";
 
@@ -25,6 +26,8 @@ function filesOf(services: readonly DescService[]): Buffer[] {
     for (const dependency of file.dependencies) collect(dependency);
   };
   for (const service of services) collect(service.file);
+  // What errors carry is imported by no service, and grpcurl asks for it to show a reason.
+  collect(file_google_rpc_error_details);
   return [...found.values()].map(({ proto }) => {
     const bytes = toBinary(FileDescriptorProtoSchema, proto);
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -60,6 +60,8 @@ export class PipelineCall {
 
   /** Takes a place; throws while draining, and when there is none. */
   enter(): void {
+    // A client may have cancelled before its request was read: then nobody wants it done.
+    if (this.#context.signal.aborted) throw this.#context.signal.reason;
     this.#leave = this.#deps.admission.enter(this.#method.kind);
   }
 

@@ -665,7 +665,8 @@ export declare const GapReasonSchema: GenEnum<GapReason>;
  * Runs commands and streams what they print.
  *
  * Reasons of every call: WORKSPACE_NOT_FOUND, WORKSPACE_NOT_READY, WORKSPACE_SUSPENDED, WORKSPACE_DELETING, AGENT_UNREACHABLE,
- * GUEST_TOKEN_REFUSED, INVALID_REQUEST, FIELD_NOT_SERVED, SERVICE_DRAINING.
+ * AGENT_RETIRING, GUEST_TOKEN_REFUSED, GUEST_PRIVILEGED, WORKSPACE_REPLACED, INVALID_REQUEST, PATH_OUTSIDE_WORKSPACE, FIELD_NOT_SERVED,
+ * CLUSTER_UNAVAILABLE, SERVICE_DRAINING.
  *
  * @generated from service holdfast.v1.ExecutionService
  */
@@ -675,7 +676,8 @@ export declare const ExecutionService: GenService<{
    *
    * Starting an `execution_id` that the guest knows attaches to the command that already runs or ran.
    * An end without `exited` is an error with a reason; what became of the command is then not known unless it says so.
-   * Reasons: EXECUTION_EXISTS, EXECUTION_LOST, EXECUTION_CAPACITY, EXECUTION_DETACHED, CANCELLATION_UNCONFIRMED, GUEST_GONE.
+   * Reasons: EXECUTION_EXISTS, EXECUTION_NOT_FOUND (the id ran, and its record has expired), EXECUTION_LOST, EXECUTION_CAPACITY,
+   * EXECUTION_DETACHED, CANCELLATION_UNCONFIRMED, GUEST_GONE.
    *
    * @generated from rpc holdfast.v1.ExecutionService.Execute
    */

@@ -1,0 +1,30 @@
+import { Deadline } from "@holdfast/async";
+import { clusterRequestTimeoutMs } from "@holdfast/contract";
+import { findOwn } from "../fence/gate.ts";
+import type { Handle } from "../state/handle.ts";
+import type { BoundGuest } from "../state/workspace-state.ts";
+
+/**
+ * One uncached look at the object, with its own deadline, shared by those who need it together. What it finds is told as news about
+ * this guest; it never fails. (L35, L36)
+ */
+export async function reread(ws: Handle, bound: BoundGuest): Promise<void> {
+  const was = bound.pod.uid;
+  await ws.rereading.run(was, async () => {
+    using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
+    try {
+      const found = await findOwn(ws, within);
+      if (found.t === "absent") ws.observe({ t: "vanished", was, why: "absent" });
+      else if (found.t === "another") ws.observe({ t: "vanished", was, why: "replaced" });
+      else if (found.sandbox.deleting) ws.observe({ t: "deletionSeen", was });
+      else if (found.sandbox.mode === "Suspended") ws.observe({ t: "suspendedElsewhere", was });
+    } catch (error) {
+      ws.deps.log.info({ workspaceId: ws.id, error }, "the object could not be read again");
+    }
+  });
+}
+
+/** True while this guest is the one that the workspace runs in. */
+export function holds(ws: Handle, bound: BoundGuest): boolean {
+  return ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
+}

@@ -1,0 +1,25 @@
+import { Deadline } from "@holdfast/async";
+import { clusterRequestTimeoutMs } from "@holdfast/contract";
+import { findOwn } from "./fence/gate.ts";
+import type { Handle } from "./state/handle.ts";
+import { nothingRemains } from "./verbs/destroy.ts";
+
+/**
+ * L35: one uncached look whether what a `suspended` or `deleting` handle says has been overtaken by somebody else, or by the cluster.
+ * A look that fails shows nothing: what the handle has confirmed stands.
+ */
+export async function isOutlived(ws: Handle): Promise<boolean> {
+  using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
+  const isDeleting = ws.state.t === "deleting";
+  try {
+    const found = await findOwn(ws, within);
+    if (found.t === "another") return true;
+    if (found.t === "absent")
+      return !(isDeleting && ws.deleteAsked) || (await nothingRemains(ws, ws.deleteAsked, within));
+    if (isDeleting) return !found.sandbox.deleting;
+    return found.sandbox.deleting || found.sandbox.mode === "Running";
+  } catch (error) {
+    ws.deps.log.info({ workspaceId: ws.id, error }, "where the workspace stands could not be read again");
+    return false;
+  }
+}
