@@ -84,6 +84,13 @@ describe("the processes of a command", () => {
     await eventually(() => namesOf(command).join() === "sh,sleep" && membersOf(command).some(isLater(command)));
   });
 
+  it("are its session's too when they began in the very tick in which the leader went", async () => {
+    const command = leader("env -i sleep 304 & sleep 0.05");
+    await eventually(() => isGone(readProcess(command.leader)) && namesOf(command).join() === "sleep");
+    command.leaderGoneTicks = membersOf(command)[0]?.startTicks ?? 0;
+    expect(namesOf(command)).toEqual(["sleep"]);
+  });
+
   it("do not count when they are zombies", async () => {
     const command = leader("exit 0");
     await eventually(() => membersOf(command).length === 0);

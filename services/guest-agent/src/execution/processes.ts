@@ -80,7 +80,8 @@ export function membersOf(command: Belonging): Process[] {
     const found = readProcess(pid);
     if (found === undefined || found.startTicks < leaderStartTicks) continue;
     if (pid === leader && found.startTicks !== leaderStartTicks) reused = true;
-    if (leaderGoneTicks !== undefined && found.session === leader && found.startTicks < leaderGoneTicks)
+    // Started in the very tick of the leader's end counts too: the pids cannot have gone round within it.
+    if (leaderGoneTicks !== undefined && found.session === leader && found.startTicks <= leaderGoneTicks)
       continued = true;
     if (!isGone(found)) candidates.push(found);
   }
