@@ -43,7 +43,7 @@ export async function bundleGuestAgent(directory = join(here, "dist")): Promise<
   return { directory, entry };
 }
 
-/** The native half of koffi for this machine, by C library. (docs/decisions/0011-libc-by-koffi.md) */
+/** The native half of koffi for this machine, by C library. (docs/decisions/0009-libc-by-koffi.md) */
 function koffiAddons(): readonly (readonly [libc: string, path: string])[] {
   const koffi = dirname(createRequire(import.meta.url).resolve("koffi"));
   const native = join(koffi, `../@koromix/koffi-linux-${process.arch}`);

@@ -25,7 +25,7 @@ export interface GlobStep {
 /**
  * A glob that is matched component by component, while a tree is walked: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` and `**` as a whole
  * component. Time grows with the product of the lengths and no faster, whatever the pattern: it comes from a caller, and names from
- * whoever fills the disk. (docs/decisions/0012-own-glob.md)
+ * whoever fills the disk. (docs/decisions/0010-own-glob.md)
  */
 export class Glob {
   readonly #alternatives: readonly (readonly Segment[])[];

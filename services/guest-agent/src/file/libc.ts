@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { Name } from "./descriptor.ts";
 
-/** What the agent needs of the C library that Node does not offer. (docs/decisions/0011-libc-by-koffi.md) */
+/** What the agent needs of the C library that Node does not offer. (docs/decisions/0009-libc-by-koffi.md) */
 export interface Libc {
   /** renameat2 with RENAME_NOREPLACE. False: it was not done, for whatever reason. */
   renameNoReplace(source: Name, target: Name): Promise<boolean>;
