@@ -8,6 +8,7 @@ import { remove } from "./commands/remove.ts";
 import { resume } from "./commands/resume.ts";
 import { suspend } from "./commands/suspend.ts";
 import { type Connection, connectionTo } from "./connection.ts";
+import { UsageError } from "./failure.ts";
 
 /** What every command is given. */
 export interface Session {
@@ -53,7 +54,12 @@ export function programOf(signal: AbortSignal): Command {
     .option("-e, --env <name=value>", "add to its environment (repeatable)", collected, [])
     .option("-i, --stdin", "pass this program's standard input, up to its end (at most 3 MiB)")
     .option("--timeout <seconds>", "end it after this time", seconds)
-    .action((workspace, file, args, options) => exec(session(), workspace, [file, ...args], options));
+    .action((workspace, file, args, options) => {
+      // What follows "--" is the command; commander leaves the dashes where options are passed through.
+      const words = file === "--" ? args : [file, ...args];
+      if (words.length === 0) throw new UsageError("exec needs a command");
+      return exec(session(), workspace, words, options);
+    });
   command(program, "ls <workspace:path>", "list a directory of a workspace")
     .option("-R, --recursive", "the whole tree")
     .option("-a, --all", "also names that begin with '.'")
