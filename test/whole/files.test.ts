@@ -15,6 +15,7 @@ import {
   shell,
   startCluster,
   startServiceOn,
+  webClientsOf,
 } from "./harness.ts";
 
 const mib = 1024 * 1024;
@@ -39,6 +40,12 @@ async function read({ files }: Clients, request: Parameters<Clients["files"]["re
   for await (const { event } of files.readFile(request)) if (event.case === "chunk") parts.push(event.value.data);
   return { content: Buffer.concat(parts), chunks: parts.length };
 }
+
+type Served = Awaited<ReturnType<typeof startServiceOn>>;
+const listeners: readonly (readonly [name: string, clientsOn: (service: Served) => Clients])[] = [
+  ["the gRPC listener", (service) => service],
+  ["the web listener", webClientsOf],
+];
 
 /** What stands in the workspace's root and everywhere below it: temporary files too. */
 const everything = async (clients: Clients, id: string): Promise<string[]> =>
@@ -180,45 +187,51 @@ describe("files", () => {
     });
   });
 
-  it("B63 the service killed in the middle of a write leaves the old file whole and nothing else", async () => {
-    await service.files.putFile({ start: { workspaceId: "w", path: "stays" }, data: Buffer.from("old") });
-    const before = await everything(service, "w");
-    const victim = await startServiceOn(cluster.flags);
-    const killed = requestsOf({ workspaceId: "w", path: "stays" }, randomBytes(8 * mib), async (sent) => {
-      if (sent === 4 * mib) await victim.kill();
-    });
-    await expect(victim.files.writeFile(killed)).rejects.toThrow();
-    await eventually(20_000, async () => {
-      const now = await everything(service, "w");
-      return now.join() === before.join() ? true : undefined;
-    });
-    expect((await read(service, { workspaceId: "w", path: "stays" })).content.toString()).toBe("old");
-  });
+  it.each(listeners)(
+    "B63 the service killed in the middle of a write, on %s, leaves the old file whole and nothing else",
+    async (_, clientsOn) => {
+      await service.files.putFile({ start: { workspaceId: "w", path: "stays" }, data: Buffer.from("old") });
+      const before = await everything(service, "w");
+      const victim = await startServiceOn(cluster.flags);
+      const killed = requestsOf({ workspaceId: "w", path: "stays" }, randomBytes(8 * mib), async (sent) => {
+        if (sent === 4 * mib) await victim.kill();
+      });
+      await expect(clientsOn(victim).files.writeFile(killed)).rejects.toThrow();
+      await eventually(20_000, async () => {
+        const now = await everything(service, "w");
+        return now.join() === before.join() ? true : undefined;
+      });
+      expect((await read(service, { workspaceId: "w", path: "stays" })).content.toString()).toBe("old");
+    },
+  );
 
-  it("B63 the agent killed in the middle of a write: the caller hears that it is not known, and the old file is whole", async () => {
-    await service.files.putFile({ start: { workspaceId: "killed", path: "stays" }, data: Buffer.from("old") });
-    const agent = await agentOf(service, "killed");
-    const killed = requestsOf({ workspaceId: "killed", path: "stays" }, randomBytes(64 * mib), async (sent) => {
-      if (sent === 4 * mib) process.kill(agent, "SIGKILL");
-    });
-    expect(await reasonOf(service.files.writeFile(killed))).toMatchObject({
-      reason: "FILE_OUTCOME_UNKNOWN",
-      code: "Unknown",
-      metadata: { path: "stays", content_sent: "in_part" },
-    });
-    const back = await eventually(30_000, async () => {
-      try {
-        return (await read(service, { workspaceId: "killed", path: "stays" })).content.toString();
-      } catch {
-        return undefined;
-      }
-    });
-    expect(back).toBe("old");
-    await eventually(30_000, async () => {
-      const left = await everything(service, "killed");
-      return left.join() === "./stays" ? true : undefined;
-    });
-  });
+  it.each(listeners)(
+    "B63 the agent killed in the middle of a write: the caller on %s hears that it is not known, and the old file is whole",
+    async (_, clientsOn) => {
+      await service.files.putFile({ start: { workspaceId: "killed", path: "stays" }, data: Buffer.from("old") });
+      const agent = await agentOf(service, "killed");
+      const killed = requestsOf({ workspaceId: "killed", path: "stays" }, randomBytes(64 * mib), async (sent) => {
+        if (sent === 4 * mib) process.kill(agent, "SIGKILL");
+      });
+      expect(await reasonOf(clientsOn(service).files.writeFile(killed))).toMatchObject({
+        reason: "FILE_OUTCOME_UNKNOWN",
+        code: "Unknown",
+        metadata: { path: "stays", content_sent: "in_part" },
+      });
+      const back = await eventually(30_000, async () => {
+        try {
+          return (await read(service, { workspaceId: "killed", path: "stays" })).content.toString();
+        } catch {
+          return undefined;
+        }
+      });
+      expect(back).toBe("old");
+      await eventually(30_000, async () => {
+        const left = await everything(service, "killed");
+        return left.join() === "./stays" ? true : undefined;
+      });
+    },
+  );
 
   it("a drain ends a write that is still coming by name, and the old file is whole", async () => {
     await service.files.putFile({ start: { workspaceId: "w", path: "drained" }, data: Buffer.from("old") });

@@ -2,8 +2,8 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as lookAgain } from "node:timers/promises";
-import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { ErrorInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
@@ -20,7 +20,17 @@ export interface Clients {
 }
 
 export function clientsOf(target: string): Clients {
-  const transport = createGrpcTransport({ baseUrl: `http://${target}` });
+  return clientsBy(createGrpcTransport({ baseUrl: `http://${target}` }));
+}
+
+/** Clients of the same service by Connect, on its web listener. */
+export function webClientsOf({ lines }: Pick<ServiceProcess, "lines">): Clients {
+  const baseUrl = /http:\/\/127\.0\.0\.1:\d+/.exec(lines.join("\n"))?.[0];
+  if (baseUrl === undefined) throw new Error("the service does not say where its web listener is");
+  return clientsBy(createConnectTransport({ baseUrl, httpVersion: "2" }));
+}
+
+function clientsBy(transport: Transport): Clients {
   return {
     workspaces: createClient(WorkspaceService, transport),
     executions: createClient(ExecutionService, transport),
