@@ -10,12 +10,14 @@ import {
   type Clients,
   dataFolder,
   eventually,
+  http1ClientsOf,
   processesNaming,
   reasonOf,
   shell,
   startCluster,
   startServiceOn,
   webClientsOf,
+  webTargetOf,
 } from "./harness.ts";
 
 const mib = 1024 * 1024;
@@ -376,6 +378,45 @@ describe("files", () => {
       console.log(`${largeMib} MiB, a client that is ${where}:\n  up   ${up.words}\n  down ${down.words}`);
       for (const { mibPerSecond, servicePeak, agentPeak } of [up, down]) {
         // A window of 64 KiB would allow 3 MiB/s at 20 ms there and back.
+        expect(mibPerSecond).toBeGreaterThan(10);
+        expect(servicePeak).toBeLessThan(400 * mib);
+        expect(agentPeak).toBeLessThan(250 * mib);
+      }
+      await service.files.removeFile({ workspaceId: "w", path: "large" });
+    },
+    240_000,
+  );
+
+  it.each([
+    ["near", 0],
+    ["10 ms away", 10],
+  ])(
+    `${largeMib} MiB go up and down by Connect over HTTP/1.1, with memory bounded on both sides, by a client that is %s`,
+    async (where, delayMs) => {
+      const web = webTargetOf(service);
+      await using way = await delayed(web, delayMs);
+      const { files } = http1ClientsOf(delayMs === 0 ? web : way.target);
+      const chunk = randomBytes(chunkBytes);
+      const times = (largeMib * mib) / chunkBytes;
+      const expected = createHash("sha256");
+      for (let at = 0; at < times; at += 1) expected.update(chunk);
+
+      const up = await measured(async () => {
+        const requests = async function* (): AsyncGenerator<Request> {
+          yield { part: { case: "start", value: { workspaceId: "w", path: "large", size: BigInt(largeMib * mib) } } };
+          for (let at = 0; at < times; at += 1) yield { part: { case: "data", value: chunk } };
+        };
+        expect((await files.writeFile(requests())).file?.size).toBe(BigInt(largeMib * mib));
+      });
+      const got = createHash("sha256");
+      const down = await measured(async () => {
+        for await (const { event } of files.readFile({ workspaceId: "w", path: "large" })) {
+          if (event.case === "chunk") got.update(event.value.data);
+        }
+      });
+      expect(got.digest("hex")).toBe(expected.digest("hex"));
+      console.log(`${largeMib} MiB by Connect, a client that is ${where}:\n  up   ${up.words}\n  down ${down.words}`);
+      for (const { mibPerSecond, servicePeak, agentPeak } of [up, down]) {
         expect(mibPerSecond).toBeGreaterThan(10);
         expect(servicePeak).toBeLessThan(400 * mib);
         expect(agentPeak).toBeLessThan(250 * mib);

@@ -24,10 +24,20 @@ export function clientsOf(target: string): Clients {
 }
 
 /** Clients of the same service by Connect, on its web listener. */
-export function webClientsOf({ lines }: Pick<ServiceProcess, "lines">): Clients {
-  const baseUrl = /http:\/\/127\.0\.0\.1:\d+/.exec(lines.join("\n"))?.[0];
-  if (baseUrl === undefined) throw new Error("the service does not say where its web listener is");
-  return clientsBy(createConnectTransport({ baseUrl, httpVersion: "2" }));
+export function webClientsOf(service: Pick<ServiceProcess, "lines">): Clients {
+  return clientsBy(createConnectTransport({ baseUrl: `http://${webTargetOf(service)}`, httpVersion: "2" }));
+}
+
+/** Clients by Connect over HTTP/1.1. */
+export function http1ClientsOf(target: string): Clients {
+  return clientsBy(createConnectTransport({ baseUrl: `http://${target}`, httpVersion: "1.1" }));
+}
+
+/** Where the service's web listener listens. */
+export function webTargetOf({ lines }: Pick<ServiceProcess, "lines">): string {
+  const target = /http:\/\/(127\.0\.0\.1:\d+)/.exec(lines.join("\n"))?.[1];
+  if (target === undefined) throw new Error("the service does not say where its web listener is");
+  return target;
 }
 
 function clientsBy(transport: Transport): Clients {

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
+import { printable } from "./printable.ts";
 
 /** A command line that cannot mean anything, though it parses. */
 export class UsageError extends Error {}
@@ -12,8 +13,12 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof UsageError ? 2 : 1;
 }
 
-/** One line for people: the reason, what happened, what to do. */
+/** One line for people: the reason, what happened, what to do. What a workspace named is in it only as a terminal may show it. */
 export function wordsOf(error: unknown): string {
+  return printable(plainWordsOf(error));
+}
+
+function plainWordsOf(error: unknown): string {
   if (!(error instanceof ConnectError)) return error instanceof Error ? error.message : String(error);
   const reason = error.findDetails(ErrorInfoSchema)[0]?.reason;
   if (reason !== undefined) return `${reason}: ${error.rawMessage}`;

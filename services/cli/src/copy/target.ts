@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
+import { createWriteStream } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import type { Location } from "../location.ts";
 import { write } from "../print.ts";
 import type { Session } from "../program.ts";
@@ -17,13 +19,21 @@ export async function writeTarget(session: Session, target: Location, content: C
   }
 }
 
-async function writeLocal(path: string, { bytes, mode }: Content): Promise<void> {
-  const temporary = `${path}.holdfast-${randomBytes(4).toString("hex")}`;
-  const file = await open(temporary, "wx", mode ?? 0o644);
+async function writeLocal(path: string, content: Content): Promise<void> {
+  const standing = await stat(path).catch(unlessAbsent);
+  if (standing?.isDirectory()) throw new Error(`${path} is a directory`);
+  // A device or a pipe (/dev/null, /dev/stdout) is written to: a file must not take its place.
+  if (standing === undefined || standing.isFile()) await replaceLocal(path, content);
+  else await pipeline(content.bytes, createWriteStream(path, { flags: "r+" }));
+}
+
+async function replaceLocal(path: string, { bytes, mode }: Content): Promise<void> {
+  // Of its own length: the name of the file may be as long as a name can be.
+  const temporary = join(dirname(path), `.holdfast-${randomBytes(8).toString("hex")}`);
+  // A workspace does not make programs here that run as their owner.
+  const file = await open(temporary, "wx", (mode ?? 0o644) & 0o777);
   try {
     for await (const chunk of bytes) await file.writeFile(chunk);
-    const standing = await stat(path).catch(() => undefined);
-    if (standing?.isDirectory()) throw new Error(`${path} is a directory`);
     await file.sync();
     await file.close();
     await rename(temporary, path);
@@ -33,6 +43,10 @@ async function writeLocal(path: string, { bytes, mode }: Content): Promise<void>
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+function unlessAbsent(error: unknown): undefined {
+  if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
 }
 
 async function syncDirectory(path: string): Promise<void> {

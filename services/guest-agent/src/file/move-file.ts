@@ -1,3 +1,4 @@
+import type { BigIntStats } from "node:fs";
 import { link, lstat, rename, unlink } from "node:fs/promises";
 import type { MoveRequest } from "@holdfast/api/holdfast/guest/v1/file_pb";
 import type { Name } from "./descriptor.ts";
@@ -6,7 +7,7 @@ import type { FileInfoInit } from "./file-info.ts";
 import { infoOf } from "./file-info.ts";
 import type { Libc } from "./libc.ts";
 import { syncDirectory } from "./sync-directory.ts";
-import type { WorkspaceTree } from "./workspace-tree.ts";
+import type { Place, WorkspaceTree } from "./workspace-tree.ts";
 
 /** Renames, durably. A symbolic link is moved itself. */
 export async function moveFile(
@@ -22,7 +23,7 @@ export async function moveFile(
   const source = from.within.parent.at(from.within.name);
   const target = to.within.parent.at(to.within.name);
   try {
-    if (request.replace) await rename(source, target);
+    if (request.replace) await renameOver(source, target, from, to);
     else await renameToNothing(libc, source, target, from.entry.stat.isDirectory());
     await syncDirectory(to.within.parent);
     await syncDirectory(from.within.parent);
@@ -31,6 +32,27 @@ export async function moveFile(
   } catch (error) {
     throw moveErrorOf(error, request);
   }
+}
+
+/**
+ * Renames whatever has the new name out of the way. The kernel leaves two names of one file both as they are, and calls it done: then
+ * the old name is removed here, if the new one still is that file.
+ */
+async function renameOver(source: Name, target: Name, from: Place, to: Place): Promise<void> {
+  await rename(source, target);
+  if (!isSame(from.entry?.stat, to.entry?.stat)) return;
+  const parents = await Promise.all([from, to].map((place) => place.within?.parent.stat()));
+  if (from.within?.name === to.within?.name && isSame(parents[0], parents[1])) return; // Onto itself.
+  const [left, right] = await Promise.all([source, target].map((name) => lstat(name, { bigint: true }).catch(gone)));
+  if (isSame(left, right)) await unlink(source);
+}
+
+function isSame(one: BigIntStats | undefined, other: BigIntStats | undefined): boolean {
+  return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
+}
+
+function gone(error: unknown): undefined {
+  if (codeOf(error) !== "ENOENT") throw error;
 }
 
 /** Renames only while nothing has the new name, however many try at once. */

@@ -18,6 +18,15 @@ export function arrivalOf(request: WebRequest): Arrival {
 }
 
 /**
+ * False where a first part of the request may pass for a whole one: a bare message in protobuf is one wherever it is cut between two
+ * fields. JSON, envelopes, a length and HTTP/1.1 tell their own end.
+ */
+export function tellsItsEnd(request: WebRequest): boolean {
+  const { "content-length": length, "content-type": type } = request.headers;
+  return !("stream" in request) || length !== undefined || !/^application\/proto\b/i.test(type ?? "");
+}
+
+/**
  * Resolves once a reset that the client sent together with its half-close must have arrived. Node's clients of HTTP/2 send one just
  * before a reset: a program that gives up half of an upload says "this was all" and takes it back. The answer to a ping may overtake
  * the reset in the client's queue; the answer to a second one cannot.

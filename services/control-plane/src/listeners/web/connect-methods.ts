@@ -18,7 +18,10 @@ function implementationOf(method: ServedMethod) {
   switch (method.kind) {
     case "unary":
       return (request: Message, handler: HandlerContext) =>
-        answer(handler, (call) => method.serve(incomingOf(request, call), call.context));
+        answer(handler, async (call) => {
+          await call.assertMeant();
+          return await method.serve(incomingOf(request, call), call.context);
+        });
     case "client_streaming":
       return (requests: AsyncIterable<Message>, handler: HandlerContext) =>
         answer(handler, (call) => method.serve(requestsOf(requests, call), call.context));

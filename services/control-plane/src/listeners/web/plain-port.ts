@@ -55,8 +55,11 @@ export class PlainPort {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
       awaitProtocol(socket, (protocol) => {
-        if (protocol === "http2") this.#http2.emit("connection", socket);
-        else for (const serve of serveHttp1) serve.call(this.#http1, socket);
+        if (protocol === "http2") {
+          // As a server of HTTP/2 alone makes them: a client that ended its half is gone, and its calls hear of it at once.
+          socket.allowHalfOpen = false;
+          this.#http2.emit("connection", socket);
+        } else for (const serve of serveHttp1) serve.call(this.#http1, socket);
       });
     });
   }

@@ -36,6 +36,7 @@ export function asUnreadable(
       forced,
       unreadable,
       arrival: () => "whole",
+      tellsItsEnd: true,
       afterReset,
     }),
   };

@@ -11,6 +11,8 @@ export interface RequestFacts {
   readonly forced: AbortSignal;
   /** How much of the request there is. */
   readonly arrival: () => Arrival;
+  /** Whether a first part of the request can be told from the whole. */
+  readonly tellsItsEnd: boolean;
   /** Resolves once it can be told whether a half-close was meant. */
   readonly afterReset: () => Promise<void>;
   /** Why there is no message, when connect-node could not read one. */
@@ -60,6 +62,11 @@ export class WebCall {
     await this.#facts.afterReset();
     if (this.#facts.arrival() !== "whole") this.#ended.abort(new ClientEndedCall());
     this.context.signal.throwIfAborted();
+  }
+
+  /** As `assertWhole`, of a request of one message, which is at hand. Waits only where a part of it could pass for it. */
+  async assertMeant(): Promise<void> {
+    if (!this.#facts.tellsItsEnd) await this.assertWhole();
   }
 
   /** Throws the client's end if nothing more can come. */

@@ -12,7 +12,7 @@ import { whyNot } from "../free-port.ts";
 import type { Listener } from "../listener.ts";
 import { shortenTimeout } from "../long-timeout.ts";
 import { AllowedHosts, hostName } from "./allowed-hosts.ts";
-import { afterReset, arrivalOf } from "./arrival.ts";
+import { afterReset, arrivalOf, tellsItsEnd } from "./arrival.ts";
 import { mountMethod } from "./connect-methods.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import type { WebRequest, WebResponse } from "./exchange.ts";
@@ -114,6 +114,7 @@ export class WebListener implements Listener {
         forced: this.#forced.signal,
         unreadable: undefined,
         arrival: () => arrivalOf(request),
+        tellsItsEnd: tellsItsEnd(request),
         afterReset: () => afterReset(request),
       };
       shortenTimeout(request.headers);
