@@ -398,6 +398,18 @@ describe("directories, moves and removals", () => {
     expect(fs.readdirSync(at("elsewhere"))).toEqual(["in"]);
   });
 
+  it("a move over another name of the same file leaves only the new name; one onto itself leaves it", async () => {
+    const { files, at } = await guestFiles();
+    const move = (from: string, to: string) => files.move({ from, to, replace: true }, soon());
+    await writes(files, "a", "a");
+    fs.mkdirSync(at("d"));
+    fs.linkSync(at("a"), at("d/a"));
+    await move("a", "d/a"); // rename(2) does nothing here, and says that it is done.
+    expect(fs.existsSync(at("a"))).toBe(false);
+    await move("d/a", "d/../d/a");
+    expect(fs.readFileSync(at("d/a"), "utf8")).toBe("a");
+  });
+
   it("of many moves to one name, one is done and no file is lost", async () => {
     const { files, root } = await guestFiles();
     for (let n = 0; n < 10; n += 1) await writes(files, `from${n}`, `${n}`);

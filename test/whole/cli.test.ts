@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { holdfast as runCli } from "./cli.ts";
 import { dataFolder, startService } from "./harness.ts";
@@ -71,6 +73,34 @@ describe("the command-line client", () => {
     expect((await holdfast(["cp", "-r", "tree", "box:tree"])).code).toBe(0);
     expect((await holdfast(["cp", "-r", "box:tree", "back"])).code).toBe(0);
     expect((await readdir(join(work.path, "back"), { recursive: true })).sort()).toEqual(["a", "sub", "sub/b"]);
+  });
+
+  it("copies into a device, a pipe and through a link, and puts no file in their place", async () => {
+    await holdfast(["exec", "box", "sh", "-c", "printf new > f"]);
+    const at = (name: string) => join(work.path, name);
+    await promisify(execFile)("mknod", [at("null"), "c", "1", "3"]);
+    await writeFile(at("real"), "old");
+    await symlink("real", at("link"));
+    for (const name of ["null", "link"]) expect((await holdfast(["cp", "box:f", name])).code, name).toBe(0);
+    expect((await stat(at("null"))).isCharacterDevice()).toBe(true);
+    expect((await lstat(at("link"))).isSymbolicLink()).toBe(true);
+    expect(await readFile(at("real"), "utf8")).toBe("new");
+    expect((await holdfast(["cp", "box:f", "/dev/stdout"])).stdout).toBe("new");
+  });
+
+  it("takes no set-id bits from a workspace, names of any length, and no control characters to the terminal", async () => {
+    const long = "n".repeat(255);
+    const bell = "\u001b]0;\u009b2J";
+    const made = `cd hostile && touch ${long} set '${bell}' && chmod 4755 set`;
+    expect((await holdfast(["exec", "box", "sh", "-c", `mkdir -p hostile; ${made}`])).code).toBe(0);
+    expect(await holdfast(["cp", "-r", "box:hostile", "hostile"])).toMatchObject({ code: 0, stderr: "" });
+    expect((await readdir(join(work.path, "hostile"))).sort()).toEqual([bell, long, "set"].sort());
+    expect((await stat(join(work.path, "hostile/set"))).mode & 0o7777).toBe(0o755);
+    await rm(join(work.path, "hostile", bell));
+    await mkdir(join(work.path, "hostile", bell)); // Cannot be replaced by the file.
+    const failed = await holdfast(["cp", "-r", "box:hostile/.", "hostile"]);
+    expect(failed.code).not.toBe(0);
+    expect(failed.stderr.trim()).not.toMatch(/\p{Cc}/u);
   });
 
   it("leaves nothing on this side when a copy fails", async () => {

@@ -1,9 +1,11 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { dataFolder, startService } from "./harness.ts";
+import { dataFolder, startService, webTargetOf } from "./harness.ts";
 
 const root = dirname(dirname(import.meta.dirname));
 
@@ -38,8 +40,7 @@ describe("pages whose lines are run", () => {
 
   function run(line: string): Promise<string> {
     const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, HOLDFAST_SERVER: service.target };
-    const webTarget = /http:\/\/(127\.0\.0\.1:\d+)/.exec(service.lines.join("\n"))?.[1] ?? "no-web-listener";
-    const program = line.replaceAll("127.0.0.1:8080", webTarget);
+    const program = line.replaceAll("127.0.0.1:8080", webTargetOf(service));
     return new Promise((resolve, reject) => {
       execFile("sh", ["-c", program], { cwd: folder.path, env, timeout: 60_000 }, (error, stdout, stderr) =>
         error ? reject(new Error(`${line}\n${stderr}`, { cause: error })) : resolve(stdout),
@@ -57,6 +58,20 @@ describe("pages whose lines are run", () => {
     expect(all.match(/WRITTEN HERE\n/g)).toHaveLength(2);
     expect(all).toMatch(/first +suspended/);
     expect(said.at(-1)).toBe("no workspaces\n");
+  });
+
+  it("runs the TypeScript client of the clients' page as it is written", async () => {
+    const page = readFileSync(join(root, "docs/clients.md"), "utf8");
+    const block = /<!-- run by test\/whole\/quickstart.test.ts -->\n```ts\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
+    const program = block.replaceAll("127.0.0.1:8080", webTargetOf(service));
+    const child = spawn(process.execPath, ["--input-type=module-typescript", "-"], {
+      cwd: join(root, "test"),
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    child.stdin.end(program);
+    const [said, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);
+    expect(said).toBe("from a client\n");
+    expect(code).toBe(0);
   });
 
   it("holds the curl lines of the clients' page", async () => {
