@@ -57,7 +57,7 @@ export async function exec(
 
 /** As a shell tells it: the code, or 128 and the signal's number. */
 function exitOf({ status, timedOut, message, leftovers }: ExecutionExited): number {
-  if (message !== "") console.error(`holdfast: ${message}`);
+  if (message !== "") console.error(`holdfast: ${printable(message)}`);
   if (timedOut) console.error("holdfast: the command was ended at its timeout");
   const left = leftovers.map(({ pid, name }) => `${pid} (${printable(name)})`).join(", ");
   if (left !== "") console.error(`holdfast: it left processes running: ${left}`);

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { open, rename, rm, stat } from "node:fs/promises";
+import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Location } from "../location.ts";
@@ -22,9 +22,10 @@ export async function writeTarget(session: Session, target: Location, content: C
 async function writeLocal(path: string, content: Content): Promise<void> {
   const standing = await stat(path).catch(unlessAbsent);
   if (standing?.isDirectory()) throw new Error(`${path} is a directory`);
-  // A device or a pipe (/dev/null, /dev/stdout) is written to: a file must not take its place.
-  if (standing === undefined || standing.isFile()) await replaceLocal(path, content);
-  else await pipeline(content.bytes, createWriteStream(path, { flags: "r+" }));
+  // A device or a pipe (/dev/null, /dev/stdout) is written to, and a link is written through: a file must not take its place.
+  if (standing === undefined) await replaceLocal(path, content);
+  else if (standing.isFile()) await replaceLocal(await realpath(path), content);
+  else await pipeline(content.bytes, createWriteStream(path, { flags: "w" }));
 }
 
 async function replaceLocal(path: string, { bytes, mode }: Content): Promise<void> {
