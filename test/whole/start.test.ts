@@ -162,7 +162,7 @@ describe("a terminal that is closed", () => {
     async () => {
       await using folder = await dataFolder();
       const words = [process.execPath, join(root, "tools/launch.mjs"), "start"];
-      words.push("--listen", "127.0.0.1:0", "--data-dir", folder.path);
+      words.push("--listen", "127.0.0.1:0", "--web-listen", "off", "--data-dir", folder.path);
       // A shell that waits between the terminal and the launcher, as npm has one.
       const line = `sh -c '${words.join(" ")}; true'`;
       const terminal = spawn("script", ["-qfec", line, "/dev/null"], { stdio: ["ignore", "pipe", "ignore"] });
