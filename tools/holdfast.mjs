@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // `npx holdfast` in this workspace: the command-line client, on a Node that is new enough. Plain JavaScript, as the launcher.
 import { spawn } from "node:child_process";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { ensureInstalled, nodeForTasks, root } from "./install.mjs";
 
@@ -18,4 +19,4 @@ child.on("error", (error) => {
   console.error(`holdfast: ${error.message}`);
   process.exit(1);
 });
-child.on("exit", (code, signal) => process.exit(code ?? 128 + (signal === "SIGKILL" ? 9 : 15)));
+child.on("exit", (code, signal) => process.exit(code ?? 128 + constants.signals[signal ?? "SIGTERM"]));

@@ -1,11 +1,14 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { holdfast as runCli } from "./cli.ts";
 import { dataFolder, startService } from "./harness.ts";
+
+const root = join(import.meta.dirname, "../..");
 
 describe("the command-line client", () => {
   let folder: Awaited<ReturnType<typeof dataFolder>>;
@@ -13,6 +16,12 @@ describe("the command-line client", () => {
   let service: Awaited<ReturnType<typeof startService>>;
   const holdfast = (argv: readonly string[], input?: string) =>
     runCli(service.target, argv, { cwd: work.path, ...(input === undefined ? {} : { input }) });
+
+  const interruptible = (argv: readonly string[]) =>
+    spawn(process.execPath, [join(root, "services/cli/src/main.ts"), ...argv], {
+      env: { ...process.env, HOLDFAST_SERVER: service.target },
+      stdio: ["pipe", "ignore", "inherit"],
+    });
 
   beforeAll(async () => {
     folder = await dataFolder();
@@ -136,6 +145,43 @@ describe("the command-line client", () => {
     await holdfast(["exec", "box", "touch", "gone"]);
     expect((await holdfast(["rm", "box:gone"])).code).toBe(0);
     expect((await holdfast(["rm", "box:gone"])).stderr).toContain("FILE_NOT_FOUND");
+  });
+
+  it("says that there was nothing to remove, instead of that it is gone", async () => {
+    const removed = await holdfast(["rm", "mistyped", "--delete-disk"]);
+    expect(removed).toEqual({ code: 0, stdout: "there was no workspace mistyped\n", stderr: "" });
+  });
+
+  it("refuses an option of exec where the command should be, and takes --json after a command's name", async () => {
+    expect(await holdfast(["exec", "box", "--cwd", "x", "--", "pwd"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("before the workspace"),
+    });
+    expect(JSON.parse((await holdfast(["list", "--json", "--prefix", "box"])).stdout)).toMatchObject({
+      workspaceId: "box",
+    });
+    expect((await holdfast(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it("leaves nothing behind when Ctrl-C arrives twice, as it does under a launcher", async () => {
+    await holdfast(["exec", "box", "truncate", "-s", "8G", "endless"]);
+    const into = join(work.path, "interrupted");
+    await mkdir(into);
+    const child = interruptible(["cp", "box:endless", into]);
+    await vi.waitFor(async () => expect(await readdir(into)).toHaveLength(1), { timeout: 20_000 });
+    child.kill("SIGINT");
+    child.kill("SIGINT");
+    expect(await once(child, "exit")).toEqual([130, null]);
+    expect(await readdir(into)).toEqual([]);
+    await holdfast(["rm", "box:endless"]);
+  });
+
+  it("ends at one Ctrl-C while it waits for its standard input", async () => {
+    const child = interruptible(["exec", "--stdin", "box", "cat"]);
+    // More than a pipe holds: once it is taken, the client reads, and listens to signals.
+    await new Promise((resolve) => child.stdin.write(Buffer.alloc(512 * 1024), resolve));
+    child.kill("SIGINT");
+    expect(await once(child, "exit")).toEqual([130, null]);
   });
 
   it("says one line when no service listens", async () => {

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
+import manifest from "../package.json" with { type: "json" };
 import { copy } from "./commands/copy.ts";
 import { exec } from "./commands/exec.ts";
 import { list } from "./commands/list.ts";
@@ -27,6 +28,7 @@ export function programOf(signal: AbortSignal): Command {
       new Option("--server <host:port>", "where the service listens").env("HOLDFAST_SERVER").default("127.0.0.1:50051"),
     )
     .option("--json", "print the API's messages as JSON")
+    .version(manifest.version)
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "holdfast: ")) })
@@ -34,9 +36,9 @@ export function programOf(signal: AbortSignal): Command {
       "after",
       "\nA workspace's file is written ID:PATH, as build:src/main.c. Exit codes: 0; 1 when a call fails; 2 for a wrong command line;\nexec passes the command's own through (128 + n for signal n), and is 125 when the call itself fails.",
     );
-  const session = (): Session => {
+  const session = ({ json: here }: { readonly json?: true }): Session => {
     const { server, json } = program.opts<{ server: string; json?: true }>();
-    return { connection: connectionTo(server), json: json === true, signal };
+    return { connection: connectionTo(server), json: (json ?? here) === true, signal };
   };
 
   command(program, "open <workspace>", "create a workspace, or adopt and wake the one that stands")
@@ -47,7 +49,7 @@ export function programOf(signal: AbortSignal): Command {
         .default("if-absent"),
     )
     .option("--timeout <seconds>", "how long it may take", seconds)
-    .action((workspace, options) => open(session(), workspace, options));
+    .action((workspace, options) => open(session(options), workspace, options));
   command(program, "exec <workspace> <command> [args...]", "run a command and stream what it prints")
     .passThroughOptions()
     .option("--cwd <path>", "the working directory; default: the workspace's root")
@@ -57,40 +59,42 @@ export function programOf(signal: AbortSignal): Command {
     .action((workspace, file, args, options) => {
       // What follows "--" is the command; commander leaves the dashes where options are passed through.
       const words = file === "--" ? args : [file, ...args];
+      if (file !== "--" && file.startsWith("-"))
+        throw new UsageError(`exec takes its options before the workspace; a program named "${file}" goes after --`);
       if (words.length === 0) throw new UsageError("exec needs a command");
-      return exec(session(), workspace, words, options);
+      return exec(session(options), workspace, words, options);
     });
   command(program, "ls <workspace:path>", "list a directory of a workspace")
     .option("-R, --recursive", "the whole tree")
     .option("-a, --all", "also names that begin with '.'")
-    .action((location, options) => listFiles(session(), location, options));
+    .action((location, options) => listFiles(session(options), location, options));
   command(
     program,
     "cp <from> <to>",
     "copy a file into a workspace, out of one, or between two; '-' is this program's stream",
   )
     .option("-r, --recursive", "copy directories")
-    .action((from, to, options) => copy(session(), from, to, options));
+    .action((from, to, options) => copy(session(options), from, to, options));
   command(program, "suspend <workspace>", "stop its pod and keep its disk")
     .option("--timeout <seconds>", "how long it may take", seconds)
-    .action((workspace, options) => suspend(session(), workspace, options));
+    .action((workspace, options) => suspend(session(options), workspace, options));
   command(program, "resume <workspace>", "bring a new pod to its disk")
     .option("--timeout <seconds>", "how long it may take", seconds)
-    .action((workspace, options) => resume(session(), workspace, options));
+    .action((workspace, options) => resume(session(options), workspace, options));
   command(program, "list", "list workspaces, waking none")
     .option("--prefix <text>", "only ids that begin so")
     .option("--template <name>", "only those of this template")
     .addOption(new Option("--mode <mode>", "only these").choices(["running", "suspended"]))
-    .action((options) => list(session(), options));
+    .action((options) => list(session(options), options));
   command(program, "rm <workspace[:path]>", "remove a file; or, with --delete-disk, a workspace and its disk for good")
     .option("-r, --recursive", "also what a directory contains")
     .option("--delete-disk", "delete the whole workspace with its disk")
-    .action((target, options) => remove(session(), target, options));
+    .action((target, options) => remove(session(options), target, options));
   return program;
 }
 
 function command(program: Command, usage: string, description: string): Command {
-  return program.command(usage).description(description);
+  return program.command(usage).description(description).option("--json", "print the API's messages as JSON");
 }
 
 function seconds(text: string): number {

@@ -9,7 +9,9 @@ export interface Progress extends Disposable {
 export function progress(text: string): Progress {
   const startedAt = performance.now();
   let words = text;
-  const spinner = ora({ stream: process.stderr, discardStdin: false, isSilent: !process.stderr.isTTY });
+  // A terminal without a size (0 columns, as some CI's) is none: ora would count and clear lines without end.
+  const isShown = process.stderr.isTTY && process.stderr.columns > 0;
+  const spinner = ora({ stream: process.stderr, discardStdin: false, isSilent: !isShown });
   const show = (): void => {
     spinner.text = `${words} ${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
   };

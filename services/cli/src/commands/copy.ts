@@ -38,7 +38,7 @@ async function copyTree(session: Session, source: Location, target: Location, sh
     const to = below(target, entry.name);
     if (entry.kind === "directory") await copyTree(session, from, to, show);
     else if (entry.kind === "file") await copyFile(session, from, to, show);
-    else console.error(`holdfast: left out, neither file nor directory: ${printable(nameOf(from))}`);
+    else console.error(`holdfast: left out, neither file nor directory: ${printable(pathOf(from))}`);
   }
 }
 
@@ -109,6 +109,10 @@ function below(location: Location, name: string): Location {
   if (location.t === "local") return { t: "local", path: join(location.path, name) };
   if (location.t === "workspace") return { ...location, path: posix.join(location.path, name) };
   return location;
+}
+
+function pathOf(location: Location): string {
+  return location.t === "standard" ? nameOf(location) : location.path;
 }
 
 function nameOf(location: Location): string {

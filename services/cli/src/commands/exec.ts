@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { constants } from "node:os";
+import { addAbortSignal } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { ConnectError } from "@connectrpc/connect";
 import { ExecuteResponseSchema, type ExecutionExited, OutputStream } from "@holdfast/api/holdfast/v1/execution_pb";
@@ -33,7 +34,7 @@ export async function exec(
     args,
     cwd: options.cwd ?? "",
     env: environmentOf(options.env),
-    stdin: options.stdin ? await standardInput() : new Uint8Array(),
+    stdin: options.stdin ? await standardInput(signal) : new Uint8Array(),
     ...(options.timeout === undefined ? {} : { timeout: durationOf(options.timeout) }),
   };
   try {
@@ -76,8 +77,8 @@ function environmentOf(pairs: readonly string[]): Record<string, string> {
   );
 }
 
-async function standardInput(): Promise<Uint8Array> {
-  const input = await buffer(process.stdin);
+async function standardInput(signal: AbortSignal): Promise<Uint8Array> {
+  const input = await buffer(addAbortSignal(signal, process.stdin));
   if (input.length > stdinMaxBytes) {
     throw new UsageError(
       `standard input is longer than ${stdinMaxBytes} bytes: copy it into a file first (holdfast cp)`,

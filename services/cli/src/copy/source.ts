@@ -1,4 +1,5 @@
 import { open } from "node:fs/promises";
+import { addAbortSignal } from "node:stream";
 import { UsageError } from "../failure.ts";
 import type { Location } from "../location.ts";
 import type { Session } from "../program.ts";
@@ -14,7 +15,8 @@ export interface Content {
 
 /** Opens the file, so that one that is not there fails before anything is written. */
 export async function openSource(session: Session, source: Location): Promise<Content> {
-  if (source.t === "standard") return { bytes: process.stdin, sizeBytes: undefined, mode: undefined };
+  if (source.t === "standard")
+    return { bytes: addAbortSignal(session.signal, process.stdin), sizeBytes: undefined, mode: undefined };
   return source.t === "local" ? await openLocal(source.path) : await openRemote(session, source);
 }
 
