@@ -178,8 +178,8 @@ describe("the command-line client", () => {
 
   it("ends at one Ctrl-C while it waits for its standard input", async () => {
     const child = interruptible(["exec", "--stdin", "box", "cat"]);
-    // More than a pipe holds: once it is taken, the client reads, and listens to signals.
-    await new Promise((resolve) => child.stdin.write(Buffer.alloc(512 * 1024), resolve));
+    // More than the pipe holds: that it is written means that it is being read.
+    await new Promise((written) => child.stdin.write(Buffer.alloc(1024 * 1024), written));
     child.kill("SIGINT");
     expect(await once(child, "exit")).toEqual([130, null]);
   });
