@@ -113,6 +113,16 @@ describe("the command-line client", () => {
     expect(failed.stderr.trim()).not.toMatch(/\p{Cc}/u);
   });
 
+  it("says by name and by its exit code what a copy of a tree leaves out, and copies the rest", async () => {
+    await mkdir(join(work.path, "linked"));
+    await writeFile(join(work.path, "linked/file"), "kept");
+    await symlink("file", join(work.path, "linked/link"));
+    const copied = await holdfast(["cp", "-r", "linked", "box:linked"]);
+    expect(copied).toMatchObject({ code: 1, stderr: expect.stringContaining("left out") });
+    expect(copied.stderr).toContain("linked/link");
+    expect(await holdfast(["cp", "box:linked/file", "-"])).toMatchObject({ code: 0, stdout: "kept" });
+  });
+
   it("leaves nothing on this side when a copy fails", async () => {
     const failed = await holdfast(["cp", "box:not-there", "never"]);
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("FILE_NOT_FOUND") });

@@ -38,7 +38,7 @@ async function copyTree(session: Session, source: Location, target: Location, sh
     const to = below(target, entry.name);
     if (entry.kind === "directory") await copyTree(session, from, to, show);
     else if (entry.kind === "file") await copyFile(session, from, to, show);
-    else console.error(`holdfast: left out, neither file nor directory: ${printable(pathOf(from))}`);
+    else leaveOut(from);
   }
 }
 
@@ -109,6 +109,12 @@ function below(location: Location, name: string): Location {
   if (location.t === "local") return { t: "local", path: join(location.path, name) };
   if (location.t === "workspace") return { ...location, path: posix.join(location.path, name) };
   return location;
+}
+
+/** A copy that is not whole says so by its exit code too. */
+function leaveOut(location: Location): void {
+  console.error(`holdfast: left out, neither file nor directory: ${printable(pathOf(location))}`);
+  process.exitCode = 1;
 }
 
 function pathOf(location: Location): string {
