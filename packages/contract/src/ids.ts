@@ -14,6 +14,16 @@ export type BootId = Branded<"BootId">;
 /** Chosen by the caller or minted: 1 to 64 of letters, digits, '.', '_' and '-'. */
 export type ExecutionId = Branded<"ExecutionId">;
 
+declare const epochBrand: unique symbol;
+/** A holder epoch: a caller's fencing number, 0 to 2^53 - 1. */
+export type HolderEpoch = number & { readonly [epochBrand]: true };
+
+/** Takes a number that has been checked. */
+export function holderEpochFrom(value: number): HolderEpoch {
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is no holder epoch`);
+  return value as HolderEpoch;
+}
+
 export const workspaceIdPattern = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
 export const workspaceIdMaxLength = 54;
 export const executionIdPattern = /^[A-Za-z0-9._-]{1,64}$/;

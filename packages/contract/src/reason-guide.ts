@@ -205,4 +205,58 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "As its words say.",
   },
   INTERNAL_ERROR: { means: "A defect of the service; its log has the rest under the request id.", cure: "Report it." },
+  HOLDER_EPOCH_SUPERSEDED: {
+    means:
+      "A holder with a higher number has taken the workspace over: `mine`, `stored`. Nothing was sent; terminals and programs are as they were.",
+    cure: "Re-read your holder record. To take the workspace back, open or resume it with `take_over`.",
+  },
+  HOLDER_EPOCH_NOT_TAKEN: {
+    means:
+      "The call carries a higher number than the stored one, and does not take over: `mine`, `stored`. Nothing was done.",
+    cure: "Open or resume the workspace with this number first; then call again.",
+  },
+  ATTACHMENT_DISPLACED: {
+    means: "Another EXCLUSIVE attachment took the terminal's place: `by`, `last_sequence`. The program goes on.",
+    cure: "Attach again to take it back, or attach with mode OBSERVE.",
+  },
+  OUTPUT_NOT_RETAINED: {
+    means: "The output that the call wants was not kept.",
+    cure: "Start with `retain_output`, or attach while the command runs.",
+  },
+  QUIESCE_UNCONFIRMED: {
+    means: "Not every program could be stopped in time, or it is not known: `pids`. Nothing was patched.",
+    cure: "End what is named, call again with a longer grace, or suspend without a quiesce.",
+  },
+  SESSION_NOT_FOUND: {
+    means: "The guest knows no session of this id.",
+    cure: "List the sessions; open a new one.",
+  },
+  SESSION_LOST: {
+    means: "A former agent process of this pod had the session: its program ended with it. Nothing was started.",
+    cure: "Open a new one.",
+  },
+  ATTACHMENT_NOT_FOUND: {
+    means: "The attachment is over: it was let go, displaced, or its 60 s without a stream have passed.",
+    cure: "Attach anew; `next_input_sequence` says where its input begins.",
+  },
+  SESSION_EXISTS: {
+    means: "A session of this id runs. Nothing was started.",
+    cure: "Attach to it, or choose another id.",
+  },
+  SESSION_CAPACITY: {
+    means: "The guest runs as many sessions as it may: `limit`, `setting`. Nothing was started.",
+    cure: "End one.",
+  },
+  INPUT_OUT_OF_ORDER: {
+    means: "Input came too far ahead of its turn, or its gap was not filled in time: `expected`. It was not written.",
+    cure: "Send from `expected` on.",
+  },
+  PORT_REFUSED: {
+    means: "Nobody listens on this port of the guest, or it may not be reached: `port`, `cause`.",
+    cure: "Start the server, or use its port.",
+  },
+  SESSION_DETACHED: {
+    means: "The link to the session was lost and not found again in time: `session_id`, `offset`. The program goes on.",
+    cure: "Attach again from `offset`.",
+  },
 };

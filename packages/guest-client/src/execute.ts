@@ -5,7 +5,7 @@ import { HoldfastError } from "@holdfast/errors";
 import {
   AnsweredError,
   type CallerStream,
-  type LinkClient,
+  type GuestLink,
   LinkLost,
   LinkProtocolError,
   NothingSent,
@@ -32,7 +32,7 @@ interface Attachment {
 
 /** One command, followed across lost connections to the same guest. */
 export class Execute {
-  readonly #link: LinkClient;
+  readonly #link: GuestLink;
   readonly #clock: Clock;
   readonly #wish: ExecutionWish;
   readonly #signal: AbortSignal;
@@ -48,7 +48,7 @@ export class Execute {
   /** Since when the link is lost, and tries since then. Undefined once the guest has spoken again. */
   #outage: { readonly sinceMs: number; readonly cause: LinkLost; attempts: number } | undefined;
 
-  constructor(link: LinkClient, clock: Clock, wish: ExecutionWish, signal: AbortSignal) {
+  constructor(link: GuestLink, clock: Clock, wish: ExecutionWish, signal: AbortSignal) {
     this.#link = link;
     this.#clock = clock;
     this.#wish = wish;

@@ -2,7 +2,7 @@ import type { DescMethodServerStreaming } from "@bufbuild/protobuf";
 import { type DescMessage, fromBinary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { type Clock, Deadline } from "@holdfast/async";
 import { guestDialTimeoutMs } from "@holdfast/contract";
-import type { LinkClient } from "@holdfast/guest-link";
+import type { GuestLink } from "@holdfast/guest-link";
 import { guestErrorOf } from "./guest-errors.ts";
 import { StreamQueue } from "./stream-queue.ts";
 
@@ -16,7 +16,7 @@ export type Received<O extends DescMessage> =
 
 /** Where the streams of one client go. */
 export interface StreamPath {
-  readonly link: LinkClient;
+  readonly link: GuestLink;
   readonly clock: Clock;
 }
 

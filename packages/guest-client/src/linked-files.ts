@@ -6,7 +6,7 @@ import {
   type WalkResponseSchema,
 } from "@holdfast/api/holdfast/guest/v1/file_pb";
 import type { Clock, Deadline } from "@holdfast/async";
-import { type LinkClient, LinkProtocolError } from "@holdfast/guest-link";
+import { type GuestLink, LinkProtocolError } from "@holdfast/guest-link";
 import type { FileInfo, GuestFiles, ReadEvent, ReadWish, WalkWish, WatchEvent, WriteWish } from "@holdfast/workspace";
 import { download, type Received, type StreamPath } from "./file-download.ts";
 import { fileInfoOf } from "./file-info.ts";
@@ -22,7 +22,7 @@ const { stat, makeDirectory, move, remove, read, list, walk, watch } = FileServi
 export class LinkedFiles implements GuestFiles {
   readonly #path: StreamPath;
 
-  constructor(link: LinkClient, clock: Clock) {
+  constructor(link: GuestLink, clock: Clock) {
     this.#path = { link, clock };
   }
 

@@ -1,8 +1,9 @@
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
+import { DiskService } from "@holdfast/api/holdfast/guest/v1/disk_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import type { Clock, Deadline } from "@holdfast/async";
-import { bootIdOf, type ExecutionId } from "@holdfast/contract";
-import { LinkClient } from "@holdfast/guest-link";
+import { bootIdOf, type ExecutionId, type HolderEpoch } from "@holdfast/contract";
+import { type GuestLink, LinkClient } from "@holdfast/guest-link";
 import type {
   ExecutionEvent,
   ExecutionWish,
@@ -10,14 +11,24 @@ import type {
   GuestAddress,
   GuestDialler,
   GuestHealth,
+  QuiesceOrder,
+  QuiesceResult,
 } from "@holdfast/workspace";
 import { Execute } from "./execute.ts";
 import { guestErrorOf } from "./guest-errors.ts";
 import { LinkedFiles } from "./linked-files.ts";
+import { quiesceRequestOf, quiesceResultOf } from "./quiesce-report.ts";
+import { durationOf } from "./start-request.ts";
 
 /** Reaches guests over the framed link. */
 export function guestDialler(clock: Clock): GuestDialler {
   return { guest: (address) => new LinkedGuest(address, clock) };
+}
+
+/** What the views of one guest share. */
+interface SharedLink {
+  readonly client: LinkClient;
+  readonly count: { executions: number };
 }
 
 /** One guest agent, over the framed link. Connections are made at the first call and let go when idle. */
@@ -25,19 +36,49 @@ export class LinkedGuest implements Guest {
   readonly address: GuestAddress;
   readonly files: LinkedFiles;
   readonly #clock: Clock;
-  readonly #link: LinkClient;
-  #liveExecutions = 0;
+  readonly #client: LinkClient;
+  readonly #link: GuestLink;
+  readonly #count: { executions: number };
 
-  constructor(address: GuestAddress, clock: Clock) {
+  constructor(address: GuestAddress, clock: Clock, shared?: SharedLink, epoch?: HolderEpoch) {
     this.address = address;
     this.#clock = clock;
-    this.#link = new LinkClient({ host: address.host, port: address.port, token: address.podUid }, clock);
+    const target = { host: address.host, port: address.port, token: address.podUid };
+    this.#client = shared?.client ?? new LinkClient(target, clock);
+    this.#count = shared?.count ?? { executions: 0 };
+    this.#link = this.#client.under(epoch);
     this.files = new LinkedFiles(this.#link, clock);
   }
 
   get liveExecutions(): number {
-    return this.#liveExecutions;
+    return this.#count.executions;
   }
+
+  under(epoch: HolderEpoch | undefined): LinkedGuest {
+    return new LinkedGuest(this.address, this.#clock, { client: this.#client, count: this.#count }, epoch);
+  }
+
+  async fence(epoch: HolderEpoch, within: Deadline): Promise<void> {
+    await translated(this.#link.call(AgentService.method.fence, { epoch: BigInt(epoch) }, { within }));
+  }
+
+  async quiesce(order: QuiesceOrder, within: Deadline): Promise<QuiesceResult> {
+    const request = quiesceRequestOf(order);
+    return quiesceResultOf(await translated(this.#link.call(DiskService.method.quiesce, request, { within })));
+  }
+
+  async releaseQuiesce(holdId: string, within: Deadline): Promise<void> {
+    await translated(this.#link.call(DiskService.method.releaseQuiesce, { holdId }, { within }));
+  }
+
+  async flush(timeoutMs: number, within: Deadline): Promise<{ readonly tookMs: number }> {
+    const request = { timeout: durationOf(timeoutMs) };
+    const { took } = await translated(this.#link.call(DiskService.method.flush, request, { within }));
+    return { tookMs: took === undefined ? 0 : Number(took.seconds) * 1_000 + took.nanos / 1e6 };
+  }
+
+  /** Nothing can be attached yet. */
+  async releaseSessions(): Promise<void> {}
 
   async health(within: Deadline): Promise<GuestHealth> {
     const health = await translated(this.#link.call(AgentService.method.health, {}, { within }));
@@ -50,11 +91,11 @@ export class LinkedGuest implements Guest {
   }
 
   async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent, void, undefined> {
-    this.#liveExecutions += 1;
+    this.#count.executions += 1;
     try {
       yield* new Execute(this.#link, this.#clock, wish, signal).events();
     } finally {
-      this.#liveExecutions -= 1;
+      this.#count.executions -= 1;
     }
   }
 
@@ -71,7 +112,7 @@ export class LinkedGuest implements Guest {
   }
 
   close(): void {
-    this.#link.close();
+    this.#client.close();
   }
 }
 

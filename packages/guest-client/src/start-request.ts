@@ -19,7 +19,8 @@ export function startOf(wish: ExecutionWish) {
   };
 }
 
-function durationOf(ms: number): { readonly seconds: bigint; readonly nanos: number } {
+/** As protobuf has it. */
+export function durationOf(ms: number): { readonly seconds: bigint; readonly nanos: number } {
   const seconds = Math.floor(ms / 1000);
   return { seconds: BigInt(seconds), nanos: Math.floor((ms - seconds * 1000) * 1_000_000) };
 }

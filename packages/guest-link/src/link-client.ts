@@ -33,6 +33,9 @@ export interface CallOptions {
   readonly epoch?: bigint;
 }
 
+/** Calls and streams to one guest. */
+export type GuestLink = Pick<LinkClient, "call" | "open">;
+
 /**
  * The caller's side of a link to one guest: one control connection, one connection per stream, and spares so that a stream
  * need not wait for its handshake. Dials at the first call; without calls and streams for a while it closes everything and
@@ -58,6 +61,16 @@ export class LinkClient {
   /** Streams that are open. */
   get openStreams(): number {
     return this.#streams.size;
+  }
+
+  /** The same link, whose calls and streams all carry this epoch; undefined: none. */
+  under(epoch: number | undefined): GuestLink {
+    if (epoch === undefined) return this;
+    const carried = { epoch: BigInt(epoch) };
+    return {
+      call: (method, request, options) => this.call(method, request, { ...options, ...carried }),
+      open: (method, request, listener, options) => this.open(method, request, listener, { ...options, ...carried }),
+    };
   }
 
   /** Calls a method and waits for its response. NothingSent, AnsweredError, LinkLost, or the deadline's own reason. */

@@ -1,5 +1,5 @@
 import type { Deadline } from "@holdfast/async";
-import { type BootId, bootIdOf, type PodUid } from "@holdfast/contract";
+import { type BootId, bootIdOf, type HolderEpoch, type PodUid } from "@holdfast/contract";
 import {
   type ExecutionEvent,
   type ExecutionWish,
@@ -9,6 +9,8 @@ import {
   type GuestFiles,
   type GuestHealth,
   GuestNotReached,
+  type QuiesceOrder,
+  type QuiesceResult,
 } from "@holdfast/workspace";
 import { FakeFiles, filesReachedBy } from "./fake-files.ts";
 
@@ -20,9 +22,23 @@ export interface AgentScript {
   health: (within: Deadline) => Promise<GuestHealth>;
   execute: (wish: ExecutionWish, signal: AbortSignal) => AsyncIterable<ExecutionEvent>;
   files: GuestFiles;
+  fence: (epoch: HolderEpoch, within: Deadline) => Promise<void>;
+  quiesce: (order: QuiesceOrder, within: Deadline) => Promise<QuiesceResult>;
+  releaseQuiesce: (holdId: string) => Promise<void>;
+  flush: (timeoutMs: number, within: Deadline) => Promise<{ readonly tookMs: number }>;
+  releaseSessions: () => Promise<void>;
 }
 
-export type GuestVerb = "probe" | "health" | "execute" | "files";
+export type GuestVerb =
+  | "probe"
+  | "health"
+  | "execute"
+  | "files"
+  | "fence"
+  | "quiesce"
+  | "releaseQuiesce"
+  | "flush"
+  | "releaseSessions";
 
 /** What the fake needs to know of the cluster: an agent runs only in a pod that does. */
 export interface RunningPods {
@@ -40,7 +56,7 @@ export const deprivileged = [
 /** The guest port in memory: one scripted agent per pod. */
 export class FakeGuests implements GuestDialler {
   /** Every call, in the order they came, with the pod whose token it carried. */
-  readonly calls: { readonly verb: GuestVerb; readonly pod: PodUid }[] = [];
+  readonly calls: { readonly verb: GuestVerb; readonly pod: PodUid; readonly epoch?: HolderEpoch }[] = [];
   /** Clients that were closed. */
   readonly closed: PodUid[] = [];
   /** Applied to the script of each agent when it is first dialled. */
@@ -71,8 +87,8 @@ export class FakeGuests implements GuestDialler {
   }
 
   /** For the client: the agent that a call reaches, or why it reaches none. */
-  reach(verb: GuestVerb, address: GuestAddress): AgentScript {
-    this.calls.push({ verb, pod: address.podUid });
+  reach(verb: GuestVerb, address: GuestAddress, epoch: HolderEpoch | undefined): AgentScript {
+    this.calls.push({ verb, pod: address.podUid, ...(epoch === undefined ? {} : { epoch }) });
     const pod = this.#pods.podOf(address.podUid);
     if (!pod || pod.ip !== address.host) throw new GuestNotReached("no-connection", "connect ECONNREFUSED");
     const agent = this.agent(address.podUid);
@@ -85,37 +101,76 @@ class FakeGuest implements Guest {
   readonly address: GuestAddress;
   readonly files: GuestFiles;
   readonly #guests: FakeGuests;
-  liveExecutions = 0;
+  readonly #epoch: HolderEpoch | undefined;
+  readonly #count: { executions: number };
 
-  constructor(address: GuestAddress, guests: FakeGuests) {
+  constructor(address: GuestAddress, guests: FakeGuests, epoch?: HolderEpoch, count = { executions: 0 }) {
     this.address = address;
     this.#guests = guests;
-    this.files = filesReachedBy(() => guests.reach("files", address).files);
+    this.#epoch = epoch;
+    this.#count = count;
+    this.files = filesReachedBy(() => this.#reach("files").files);
+  }
+
+  get liveExecutions(): number {
+    return this.#count.executions;
+  }
+
+  under(epoch: HolderEpoch | undefined): Guest {
+    return new FakeGuest(this.address, this.#guests, epoch, this.#count);
+  }
+
+  async fence(epoch: HolderEpoch, within: Deadline): Promise<void> {
+    within.throwIfOver();
+    await this.#reach("fence").fence(epoch, within);
+  }
+
+  async quiesce(order: QuiesceOrder, within: Deadline): Promise<QuiesceResult> {
+    within.throwIfOver();
+    return await this.#reach("quiesce").quiesce(order, within);
+  }
+
+  async releaseQuiesce(holdId: string, within: Deadline): Promise<void> {
+    within.throwIfOver();
+    await this.#reach("releaseQuiesce").releaseQuiesce(holdId);
+  }
+
+  async flush(timeoutMs: number, within: Deadline): Promise<{ readonly tookMs: number }> {
+    within.throwIfOver();
+    return await this.#reach("flush").flush(timeoutMs, within);
+  }
+
+  async releaseSessions(): Promise<void> {
+    await this.#reach("releaseSessions").releaseSessions();
   }
 
   async probe(within: Deadline): Promise<string> {
     within.throwIfOver();
-    return await this.#guests.reach("probe", this.address).probe(within);
+    return await this.#reach("probe").probe(within);
   }
 
   async health(within: Deadline): Promise<GuestHealth> {
     within.throwIfOver();
-    return await this.#guests.reach("health", this.address).health(within);
+    return await this.#reach("health").health(within);
   }
 
   async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
     signal.throwIfAborted();
-    const agent = this.#guests.reach("execute", this.address);
-    this.liveExecutions += 1;
+    const agent = this.#reach("execute");
+    this.#count.executions += 1;
     try {
       yield* agent.execute(wish, signal);
     } finally {
-      this.liveExecutions -= 1;
+      this.#count.executions -= 1;
     }
   }
 
   close(): void {
     this.#guests.closed.push(this.address.podUid);
+  }
+
+  #reach(verb: GuestVerb): AgentScript {
+    return this.#guests.reach(verb, this.address, this.#epoch);
   }
 }
 
@@ -130,6 +185,18 @@ function willing(bootId: BootId): AgentScript {
       yield { t: "exited", exit: exitedWith(0) };
     },
     files: new FakeFiles(),
+    fence: async () => undefined,
+    quiesce: async ({ holdMs }) => ({
+      scope: "pid_namespace",
+      rounds: 1,
+      stopped: [],
+      stoppedCount: 0,
+      notReached: [],
+      holdId: holdMs === undefined ? undefined : "hold-1",
+    }),
+    releaseQuiesce: async () => undefined,
+    flush: async () => ({ tookMs: 1 }),
+    releaseSessions: async () => undefined,
   };
 }
 

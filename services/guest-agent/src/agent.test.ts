@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { EndCause, ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { systemClock } from "@holdfast/async";
-import { guestFeatures, linkProtocolVersion } from "@holdfast/contract";
+import { linkProtocolVersion } from "@holdfast/contract";
 import { LinkClient } from "@holdfast/guest-link";
 import { describe, expect, it } from "vitest";
 import { bundleGuestAgent } from "../bundle.ts";
+import { servedFeatures } from "./agent.ts";
 import { agentProcess, eventually, host, soon, token } from "./testing/agent-process.testing.ts";
 import { attach, refusalOf, script } from "./testing/followed-execution.testing.ts";
 
@@ -48,7 +49,11 @@ describe("health", () => {
   it("G3 tells serving, protocol version, features by name and boot id, and every answer carries the boot id", async () => {
     const { link } = await agentProcess();
     const health = await link.call(AgentService.method.health, {}, { within: soon() });
-    expect(health).toMatchObject({ serving: true, protocolVersion: linkProtocolVersion, features: [...guestFeatures] });
+    expect(health).toMatchObject({
+      serving: true,
+      protocolVersion: linkProtocolVersion,
+      features: [...servedFeatures],
+    });
     expect(health.bootId).toMatch(/^[0-9a-f-]{36}$/);
     const run = await script(link, "boot", "true");
     expect(await run.end()).toBe(0);

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { systemClock } from "@holdfast/async";
-import { guestFeatures, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
+import { type GuestFeature, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
 import { LinkServer, Router } from "@holdfast/guest-link";
 import type { AgentConfig } from "./config.ts";
 import { baseEnvironment } from "./execution/command-environment.ts";
@@ -25,6 +25,9 @@ export interface Agent {
 /** Between the last command's end and the closing of connections: what was sent has left by then. */
 const farewellMs = 250;
 
+/** What this agent serves; each name is announced only with the methods behind it. */
+export const servedFeatures: readonly GuestFeature[] = ["executions", "files", "probe"];
+
 /** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
 export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): Promise<Agent> {
   const environment = baseEnvironment(env, config.workspaceRoot);
@@ -40,7 +43,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
     .unary(AgentService.method.health, async () => ({
       serving: !table.isStopping,
       protocolVersion: linkProtocolVersion,
-      features: [...guestFeatures],
+      features: [...servedFeatures],
       bootId: config.bootId,
       runningExecutions: table.running.length,
       unconfirmedExecutions: table.unconfirmed.slice(0, leftoversNamedMax).map(({ wish }) => wish.id),
@@ -48,7 +51,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
     .unary(AgentService.method.probe, async () => ({ processStatus: await readOwnStatus(environment) }));
 
   const link = new LinkServer(
-    { token: config.token, bootId: config.bootId, features: guestFeatures },
+    { token: config.token, bootId: config.bootId, features: servedFeatures },
     router,
     systemClock,
   );

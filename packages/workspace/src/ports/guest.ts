@@ -1,5 +1,6 @@
 import type { Deadline } from "@holdfast/async";
-import type { BootId, ExecutionId, GuestFeature, PodUid } from "@holdfast/contract";
+import type { BootId, ExecutionId, GuestFeature, HolderEpoch, PodUid } from "@holdfast/contract";
+import type { HoldfastError } from "@holdfast/errors";
 import type { GuestFiles } from "./files.ts";
 
 /** Where a guest is and how it is proved to be the one: both read from one pod object. */
@@ -33,6 +34,28 @@ export interface Guest {
    * says what becomes of the command. Returning the iterator early is the same as aborting.
    */
   execute(wish: ExecutionWish, signal: AbortSignal): AsyncIterable<ExecutionEvent>;
+  /**
+   * The same guest, whose calls carry the caller's epoch, or none (L22). Shares connections and counts with this one. The guest answers
+   * HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_NOT_TAKEN or HOLDER_EPOCH_REQUIRED (metadata `stored`: the guest's own) with nothing done.
+   */
+  under(epoch: HolderEpoch | undefined): Guest;
+  /**
+   * Raises the guest's epoch, and resolves once nothing of a lower one can take effect any more (G5a). Equal: only waits. A guest that
+   * stands higher answers HOLDER_EPOCH_SUPERSEDED. Needs the feature `holder-epoch`.
+   */
+  fence(epoch: HolderEpoch, within: Deadline): Promise<void>;
+  /** Stops every program in the pod (G23). QUIESCE_UNCONFIRMED is an answer. Needs the feature `quiesce`. */
+  quiesce(order: QuiesceOrder, within: Deadline): Promise<QuiesceResult>;
+  /** Lets a hold go; one that is over is a success. */
+  releaseQuiesce(holdId: string, within: Deadline): Promise<void>;
+  /** Writes the workspace's file system out (G25). FLUSH_UNCONFIRMED and GUEST_FEATURE_MISSING are answers. Needs the feature `flush`. */
+  flush(timeoutMs: number, within: Deadline): Promise<{ readonly tookMs: number }>;
+  /**
+   * Ends what the callers of this client have attached to in the guest: terminals that are bound to their client are killed,
+   * attachments detached, and their streams end with `why`. Nothing else is touched. Resolves when the guest has confirmed it, and not
+   * later than `within`, whatever it answers.
+   */
+  releaseSessions(why: HoldfastError, within: Deadline): Promise<void>;
   /** Executions that are followed through this client. */
   readonly liveExecutions: number;
   /** Lets connections go. What runs in the guest goes on. */
@@ -44,6 +67,36 @@ export interface GuestHealth {
   readonly protocolVersion: number;
   readonly features: readonly (GuestFeature | (string & {}))[];
   readonly bootId: BootId;
+}
+
+/** How programs are brought to an end. */
+export interface QuiesceOrder {
+  /** Between SIGTERM and SIGKILL. Undefined: the guest's default, 1 s. */
+  readonly graceMs: number | undefined;
+  /** When set, nothing new starts until it is released or this lease ends. */
+  readonly holdMs: number | undefined;
+}
+
+/** What a quiesce reached. */
+export interface QuiesceResult {
+  /** `owned_sessions`: only what the agent started; it cannot see the whole pod. */
+  readonly scope: "pid_namespace" | "owned_sessions";
+  readonly rounds: number;
+  readonly stopped: readonly StoppedProcess[];
+  /** How many were stopped in all; `stopped` names the first of them. */
+  readonly stoppedCount: number;
+  /** Of another user. */
+  readonly notReached: readonly StoppedProcess[];
+  /** Undefined: no hold was asked for. */
+  readonly holdId: string | undefined;
+}
+
+export interface StoppedProcess {
+  readonly pid: number;
+  /** The kernel's short name, never a command line. */
+  readonly name: string;
+  /** "" when none could be sent. */
+  readonly lastSignal: string;
 }
 
 export interface ExecutionWish {

@@ -68,6 +68,27 @@ export declare type HealthResponse = Message<"holdfast.guest.v1.HealthResponse">
    * @generated from field: repeated string unconfirmed_executions = 6;
    */
   unconfirmedExecutions: string[];
+
+  /**
+   * The guest's holder epoch; 0 when it was never fenced.
+   *
+   * @generated from field: uint64 holder_epoch = 7;
+   */
+  holderEpoch: bigint;
+
+  /**
+   * Sessions whose program has not ended.
+   *
+   * @generated from field: uint32 running_sessions = 8;
+   */
+  runningSessions: number;
+
+  /**
+   * A quiesce holds the guest quiet: nothing new starts.
+   *
+   * @generated from field: bool quiet = 9;
+   */
+  quiet: boolean;
 };
 
 /**
@@ -75,6 +96,42 @@ export declare type HealthResponse = Message<"holdfast.guest.v1.HealthResponse">
  * Use `create(HealthResponseSchema)` to create a new message.
  */
 export declare const HealthResponseSchema: GenMessage<HealthResponse>;
+
+/**
+ * @generated from message holdfast.guest.v1.FenceRequest
+ */
+export declare type FenceRequest = Message<"holdfast.guest.v1.FenceRequest"> & {
+  /**
+   * 0 to 2^53 - 1.
+   *
+   * @generated from field: uint64 epoch = 1;
+   */
+  epoch: bigint;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.FenceRequest.
+ * Use `create(FenceRequestSchema)` to create a new message.
+ */
+export declare const FenceRequestSchema: GenMessage<FenceRequest>;
+
+/**
+ * @generated from message holdfast.guest.v1.FenceResponse
+ */
+export declare type FenceResponse = Message<"holdfast.guest.v1.FenceResponse"> & {
+  /**
+   * The guest's, now.
+   *
+   * @generated from field: uint64 epoch = 1;
+   */
+  epoch: bigint;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.FenceResponse.
+ * Use `create(FenceResponseSchema)` to create a new message.
+ */
+export declare const FenceResponseSchema: GenMessage<FenceResponse>;
 
 /**
  * @generated from message holdfast.guest.v1.ProbeRequest
@@ -133,6 +190,24 @@ export declare const AgentService: GenService<{
     methodKind: "unary";
     input: typeof ProbeRequestSchema;
     output: typeof ProbeResponseSchema;
+  },
+  /**
+   * Raises the guest's holder epoch to the one given, and answers once every effect of a lower one that was handed off has
+   * finished or been withdrawn. Nothing of a lower epoch takes effect after the answer. The number is on the pod's own storage
+   * before the answer: it outlives the agent process. The epoch of the call itself is not judged.
+   *
+   * An equal epoch is a success and only waits. Ends the EXCLUSIVE attachments, streamed standard inputs, uploads and tunnels
+   * that lower epochs opened, each with HOLDER_EPOCH_SUPERSEDED; never ends a program.
+   *
+   * Reasons: HOLDER_EPOCH_SUPERSEDED (the guest's is higher: metadata `stored`), DISK_FULL (the number could not be kept; the
+   * epoch was not raised).
+   *
+   * @generated from rpc holdfast.guest.v1.AgentService.Fence
+   */
+  fence: {
+    methodKind: "unary";
+    input: typeof FenceRequestSchema;
+    output: typeof FenceResponseSchema;
   },
 }>;
 

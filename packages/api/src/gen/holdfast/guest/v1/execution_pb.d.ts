@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file holdfast/guest/v1/execution.proto.
@@ -49,6 +49,13 @@ export declare type Command = Message<"holdfast.guest.v1.Command"> & {
    * @generated from field: bytes stdin = 5;
    */
   stdin: Uint8Array;
+
+  /**
+   * Input comes by WriteStdin instead, until its end.
+   *
+   * @generated from field: bool streamed_stdin = 7;
+   */
+  streamedStdin: boolean;
 
   /**
    * Absent or 0: none. Of any length.
@@ -488,6 +495,260 @@ export declare type CancelExecutionResponse = Message<"holdfast.guest.v1.CancelE
 export declare const CancelExecutionResponseSchema: GenMessage<CancelExecutionResponse>;
 
 /**
+ * @generated from message holdfast.guest.v1.SignalExecutionRequest
+ */
+export declare type SignalExecutionRequest = Message<"holdfast.guest.v1.SignalExecutionRequest"> & {
+  /**
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * HUP INT QUIT TERM KILL USR1 USR2 WINCH CONT STOP, with or without "SIG".
+   *
+   * @generated from field: string signal = 2;
+   */
+  signal: string;
+
+  /**
+   * See StartExecutionRequest.
+   *
+   * @generated from field: string expected_boot_id = 3;
+   */
+  expectedBootId: string;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.SignalExecutionRequest.
+ * Use `create(SignalExecutionRequestSchema)` to create a new message.
+ */
+export declare const SignalExecutionRequestSchema: GenMessage<SignalExecutionRequest>;
+
+/**
+ * @generated from message holdfast.guest.v1.SignalExecutionResponse
+ */
+export declare type SignalExecutionResponse = Message<"holdfast.guest.v1.SignalExecutionResponse"> & {
+  /**
+   * True: it had ended before this call, and nothing was signalled.
+   *
+   * @generated from field: bool already_ended = 1;
+   */
+  alreadyEnded: boolean;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.SignalExecutionResponse.
+ * Use `create(SignalExecutionResponseSchema)` to create a new message.
+ */
+export declare const SignalExecutionResponseSchema: GenMessage<SignalExecutionResponse>;
+
+/**
+ * @generated from message holdfast.guest.v1.WriteStdinRequest
+ */
+export declare type WriteStdinRequest = Message<"holdfast.guest.v1.WriteStdinRequest"> & {
+  /**
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * @generated from field: uint64 offset = 2;
+   */
+  offset: bigint;
+
+  /**
+   * At most 64 KiB.
+   *
+   * @generated from field: bytes data = 3;
+   */
+  data: Uint8Array;
+
+  /**
+   * Nothing follows `data`.
+   *
+   * @generated from field: bool end = 4;
+   */
+  end: boolean;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.WriteStdinRequest.
+ * Use `create(WriteStdinRequestSchema)` to create a new message.
+ */
+export declare const WriteStdinRequestSchema: GenMessage<WriteStdinRequest>;
+
+/**
+ * @generated from message holdfast.guest.v1.WriteStdinResponse
+ */
+export declare type WriteStdinResponse = Message<"holdfast.guest.v1.WriteStdinResponse"> & {
+  /**
+   * @generated from field: uint64 next_offset = 1;
+   */
+  nextOffset: bigint;
+
+  /**
+   * The program takes no more input.
+   *
+   * @generated from field: bool closed = 2;
+   */
+  closed: boolean;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.WriteStdinResponse.
+ * Use `create(WriteStdinResponseSchema)` to create a new message.
+ */
+export declare const WriteStdinResponseSchema: GenMessage<WriteStdinResponse>;
+
+/**
+ * @generated from message holdfast.guest.v1.GetExecutionRequest
+ */
+export declare type GetExecutionRequest = Message<"holdfast.guest.v1.GetExecutionRequest"> & {
+  /**
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.GetExecutionRequest.
+ * Use `create(GetExecutionRequestSchema)` to create a new message.
+ */
+export declare const GetExecutionRequestSchema: GenMessage<GetExecutionRequest>;
+
+/**
+ * @generated from message holdfast.guest.v1.GetExecutionResponse
+ */
+export declare type GetExecutionResponse = Message<"holdfast.guest.v1.GetExecutionResponse"> & {
+  /**
+   * @generated from field: holdfast.guest.v1.Execution execution = 1;
+   */
+  execution?: Execution | undefined;
+
+  /**
+   * @generated from field: string boot_id = 2;
+   */
+  bootId: string;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.GetExecutionResponse.
+ * Use `create(GetExecutionResponseSchema)` to create a new message.
+ */
+export declare const GetExecutionResponseSchema: GenMessage<GetExecutionResponse>;
+
+/**
+ * @generated from message holdfast.guest.v1.ListExecutionsRequest
+ */
+export declare type ListExecutionsRequest = Message<"holdfast.guest.v1.ListExecutionsRequest"> & {
+};
+
+/**
+ * Describes the message holdfast.guest.v1.ListExecutionsRequest.
+ * Use `create(ListExecutionsRequestSchema)` to create a new message.
+ */
+export declare const ListExecutionsRequestSchema: GenMessage<ListExecutionsRequest>;
+
+/**
+ * @generated from message holdfast.guest.v1.ListExecutionsResponse
+ */
+export declare type ListExecutionsResponse = Message<"holdfast.guest.v1.ListExecutionsResponse"> & {
+  /**
+   * @generated from field: repeated holdfast.guest.v1.Execution executions = 1;
+   */
+  executions: Execution[];
+
+  /**
+   * @generated from field: string boot_id = 2;
+   */
+  bootId: string;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.ListExecutionsResponse.
+ * Use `create(ListExecutionsResponseSchema)` to create a new message.
+ */
+export declare const ListExecutionsResponseSchema: GenMessage<ListExecutionsResponse>;
+
+/**
+ * Never its arguments' values beyond what the caller gave, nor its environment or input.
+ *
+ * @generated from message holdfast.guest.v1.Execution
+ */
+export declare type Execution = Message<"holdfast.guest.v1.Execution"> & {
+  /**
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * @generated from field: string command = 2;
+   */
+  command: string;
+
+  /**
+   * @generated from field: repeated string args = 3;
+   */
+  args: string[];
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started_at = 4;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: int64 pid = 5;
+   */
+  pid: bigint;
+
+  /**
+   * @generated from field: bool retain_output = 6;
+   */
+  retainOutput: boolean;
+
+  /**
+   * Bytes written so far.
+   *
+   * @generated from field: uint64 output_bytes = 7;
+   */
+  outputBytes: bigint;
+
+  /**
+   * Position of the first byte that is still kept.
+   *
+   * @generated from field: uint64 kept_from = 8;
+   */
+  keptFrom: bigint;
+
+  /**
+   * Set once it has ended.
+   *
+   * @generated from field: holdfast.guest.v1.ExecutionEvent.Exited exited = 9;
+   */
+  exited?: ExecutionEvent_Exited | undefined;
+
+  /**
+   * Something survived SIGKILL for the confirmation time.
+   *
+   * @generated from field: bool unconfirmed = 10;
+   */
+  unconfirmed: boolean;
+
+  /**
+   * A client reads it now.
+   *
+   * @generated from field: bool has_client = 11;
+   */
+  hasClient: boolean;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.Execution.
+ * Use `create(ExecutionSchema)` to create a new message.
+ */
+export declare const ExecutionSchema: GenMessage<Execution>;
+
+/**
  * Which of the program's outputs bytes came from.
  *
  * @generated from enum holdfast.guest.v1.OutputChannel
@@ -683,7 +944,7 @@ export declare const ExecutionService: GenService<{
    * a real end of the command.
    *
    * Reasons: EXECUTION_EXISTS (other request under the id), EXECUTION_NOT_FOUND (the id ran and its record
-   * has expired; not run again), EXECUTION_CAPACITY, INVALID_REQUEST, PATH_OUTSIDE_WORKSPACE,
+   * has expired; not run again), EXECUTION_LOST (a former agent process of this pod had it; not run again), EXECUTION_CAPACITY, INVALID_REQUEST, PATH_OUTSIDE_WORKSPACE,
    * GUEST_RESTARTED, OFFSET_OUT_OF_RANGE, AGENT_RETIRING. After any of these nothing was started.
    * CANCELLATION_UNCONFIRMED in place of `exited`: processes survived the kill; see CancelExecution.
    *
@@ -716,6 +977,48 @@ export declare const ExecutionService: GenService<{
     methodKind: "unary";
     input: typeof CancelExecutionRequestSchema;
     output: typeof CancelExecutionResponseSchema;
+  },
+  /**
+   * Sends a signal to the command's process group. Reasons: EXECUTION_NOT_FOUND, INVALID_REQUEST (signal).
+   *
+   * @generated from rpc holdfast.guest.v1.ExecutionService.SignalExecution
+   */
+  signalExecution: {
+    methodKind: "unary";
+    input: typeof SignalExecutionRequestSchema;
+    output: typeof SignalExecutionResponseSchema;
+  },
+  /**
+   * Feeds a command that was started with `streamed_stdin`. In order and once: `offset` is the position of `data` in the input; what
+   * was taken already is skipped. Answers when all of it is in the program's pipe. A program that has closed its input is a success
+   * with `closed`. Reasons: EXECUTION_NOT_FOUND, OFFSET_OUT_OF_RANGE (metadata `expected`), INVALID_REQUEST.
+   *
+   * @generated from rpc holdfast.guest.v1.ExecutionService.WriteStdin
+   */
+  writeStdin: {
+    methodKind: "unary";
+    input: typeof WriteStdinRequestSchema;
+    output: typeof WriteStdinResponseSchema;
+  },
+  /**
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST.
+   *
+   * @generated from rpc holdfast.guest.v1.ExecutionService.GetExecution
+   */
+  getExecution: {
+    methodKind: "unary";
+    input: typeof GetExecutionRequestSchema;
+    output: typeof GetExecutionResponseSchema;
+  },
+  /**
+   * All executions that the guest knows, ended ones that are still kept included.
+   *
+   * @generated from rpc holdfast.guest.v1.ExecutionService.ListExecutions
+   */
+  listExecutions: {
+    methodKind: "unary";
+    input: typeof ListExecutionsRequestSchema;
+    output: typeof ListExecutionsResponseSchema;
   },
 }>;
 

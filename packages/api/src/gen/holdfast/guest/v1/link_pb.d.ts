@@ -221,7 +221,9 @@ export declare type Call = Message<"holdfast.guest.v1.Call"> & {
 
   /**
    * The holder epoch that the caller acts under. Absent: none. Carried with each call because connections
-   * are shared by callers; agents that do not announce `holder-epoch` do not judge it.
+   * are shared by callers. Lower than the guest's is HOLDER_EPOCH_SUPERSEDED, higher HOLDER_EPOCH_NOT_TAKEN, none on a guest that
+   * is fenced above 0 HOLDER_EPOCH_REQUIRED (metadata `stored`: the guest's), at admission and again before the effect; calls that only
+   * read are not judged.
    *
    * @generated from field: optional uint64 epoch = 2;
    */
