@@ -3,3 +3,6 @@ export { KubeCluster, type KubeClusterInit } from "./kube-cluster.ts";
 export { type ClusterAccess, KubeConfigError, kubeConfigFrom } from "./kube-config.ts";
 export type { LogSink } from "./log-sink.ts";
 export type { DiskKind } from "./objects/disk.ts";
+export type { ApiAnswer } from "./transport/api-answer.ts";
+export { NoAnswer } from "./transport/no-answer.ts";
+export type { ApiRequest, ApiStream, ApiTransport } from "./transport/transport.ts";

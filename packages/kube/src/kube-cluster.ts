@@ -18,7 +18,6 @@ import type {
   TemplateReading,
   WriteEnding,
 } from "@holdfast/workspace";
-import type { KubeConfig } from "@kubernetes/client-node";
 import { Api } from "./api.ts";
 import { composeModePatch } from "./compose/mode-patch.ts";
 import { composeSandbox } from "./compose/new-sandbox.ts";
@@ -31,14 +30,14 @@ import { Owned, type Owner } from "./owned.ts";
 import { Reader } from "./reader.ts";
 import { isObjectName, type Resource, sandboxes, templates } from "./resources.ts";
 import { readTemplatePage, templateNameMaxLength } from "./template-page.ts";
-import { Transport } from "./transport/transport.ts";
+import type { ApiTransport } from "./transport/transport.ts";
 import { ChangeFeed } from "./watch/change-feed.ts";
 import { watchSandboxObjects } from "./watch/sandbox-watch.ts";
 import { readWorkspacePage } from "./workspace-page.ts";
 import { Writer } from "./writer.ts";
 
 export interface KubeClusterInit {
-  /** Undefined: the context's, or "default". */
+  /** Undefined: "default". */
   readonly namespace?: string | undefined;
   readonly disk: DiskKind;
   /** Written over every template's, when given. */
@@ -55,7 +54,7 @@ export class KubeCluster implements Cluster {
   readonly #disk: DiskKind;
   readonly #runtimeClassName: string | undefined;
   readonly #log: LogSink;
-  readonly #transport: Transport;
+  readonly #transport: ApiTransport;
   readonly #api: Api;
   readonly #reader: Reader;
   readonly #writer: Writer;
@@ -64,15 +63,15 @@ export class KubeCluster implements Cluster {
   readonly #watchDeps: Parameters<typeof watchSandboxObjects>[0];
   readonly #closed = new AbortController();
 
-  constructor(config: KubeConfig, init: KubeClusterInit) {
+  constructor(transport: ApiTransport, init: KubeClusterInit) {
     const clock = init.clock ?? systemClock;
     const requestTimeoutMs = init.requestTimeoutMs ?? clusterRequestTimeoutMs;
-    this.namespace = namespaceOf(config, init.namespace);
+    this.namespace = namespaceFrom(init.namespace ?? "default");
     this.#disk = init.disk;
     this.#runtimeClassName = init.runtimeClassName;
     this.#log = init.log;
-    this.#transport = new Transport(config, clock);
-    const deps = { transport: this.#transport, clock, log: init.log, namespace: this.namespace, requestTimeoutMs };
+    this.#transport = transport;
+    const deps = { transport, clock, log: init.log, namespace: this.namespace, requestTimeoutMs };
     this.#api = new Api(this.namespace);
     this.#reader = new Reader(deps);
     this.#writer = new Writer(deps);
@@ -186,9 +185,7 @@ export class KubeCluster implements Cluster {
 
 const notOurs = "the server answered with an object that does not carry this write";
 
-function namespaceOf(config: KubeConfig, given: string | undefined): string {
-  const context = config.getContextObject(config.getCurrentContext())?.namespace?.trim();
-  const namespace = given ?? (context === undefined || context === "" ? "default" : context);
+function namespaceFrom(namespace: string): string {
   if (!isObjectName(namespace)) throw new TypeError(`not a namespace: ${JSON.stringify(namespace)}`);
   return namespace;
 }

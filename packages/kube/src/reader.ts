@@ -5,13 +5,13 @@ import { ObjectUnreadable } from "./objects/json.ts";
 import { forbidden, unavailable } from "./refusals.ts";
 import { type ApiAnswer, saysAbsent, wordsOf } from "./transport/api-answer.ts";
 import { NoAnswer } from "./transport/no-answer.ts";
-import type { Transport } from "./transport/transport.ts";
+import type { ApiTransport } from "./transport/transport.ts";
 
 /** Waits between tries of a read, where the server names none. */
 export const readBackoff: BackoffPolicy = { firstMs: 100, maxMs: 3_000 };
 
 export interface ReaderDeps {
-  readonly transport: Transport;
+  readonly transport: ApiTransport;
   readonly clock: Clock;
   /** How long one try may take. */
   readonly requestTimeoutMs: number;

@@ -6,13 +6,13 @@ import { at, elements } from "./objects/json.ts";
 import { absent, forbidden, unavailable, writeRefused } from "./refusals.ts";
 import { type ApiAnswer, reasonOf, saysAbsent, wordsOf } from "./transport/api-answer.ts";
 import { NoAnswer } from "./transport/no-answer.ts";
-import type { Transport } from "./transport/transport.ts";
+import type { ApiTransport } from "./transport/transport.ts";
 
 /** Waits before a write that was turned away unread is sent again, where the server names none. */
 const turnedAwayBackoff: BackoffPolicy = { firstMs: 500, maxMs: 5_000 };
 
 export interface WriterDeps {
-  readonly transport: Transport;
+  readonly transport: ApiTransport;
   readonly clock: Clock;
   /** How long one write may take before its outcome is unknown. */
   readonly requestTimeoutMs: number;

@@ -1,4 +1,4 @@
-import http, { type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import http, { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import https, { type RequestOptions } from "node:https";
 import { type Clock, orAborted } from "@holdfast/async";
 import type { KubeConfig } from "@kubernetes/client-node";
@@ -14,6 +14,25 @@ export interface ApiRequest {
   readonly body?: { readonly type: string; readonly json: unknown };
 }
 
+/** An answer whose body is still coming: iterating it reads the body, and leaving the iteration ends it. */
+export interface ApiStream extends AsyncIterable<Uint8Array> {
+  readonly statusCode?: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/**
+ * How requests reach an API server. Each is sent once; what is known of one that failed is in the NoAnswer that it rejects with, also
+ * when the signal aborts.
+ */
+export interface ApiTransport {
+  /** The whole answer, whatever its status. */
+  send(request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer>;
+  /** The answer's head; its body is the caller's. `keepAliveMs`: probes the connection where there is one. */
+  stream(request: ApiRequest, signal: AbortSignal, keepAliveMs?: number): Promise<ApiStream>;
+  /** Ends everything. What was in flight has no answer. */
+  close(): void;
+}
+
 /** The most bytes of one answer. */
 const answerMaxBytes = 64 * 1024 * 1024;
 
@@ -21,7 +40,7 @@ const answerMaxBytes = 64 * 1024 * 1024;
  * Sends single requests with the kubeconfig's credentials and TLS, and says of each failure whether anything was sent. It retries
  * nothing and follows no redirect.
  */
-export class Transport {
+export class Transport implements ApiTransport {
   readonly #config: KubeConfig;
   readonly #server: URL;
   readonly #clock: Clock;
@@ -38,28 +57,12 @@ export class Transport {
   /** The whole answer, whatever its status. Rejects with NoAnswer, also when the signal aborts. */
   async send(request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
     const response = await this.stream(request, signal);
-    const text = await this.readText(response, signal);
+    const text = await readText(response, signal);
     return apiAnswerOf(response.statusCode ?? 0, response.headers, text, this.#clock.now());
   }
 
-  /** The answer's body as text. Rejects with NoAnswer when it breaks off. */
-  async readText(response: IncomingMessage, signal: AbortSignal): Promise<string> {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    try {
-      for await (const chunk of response) {
-        chunks.push(chunk);
-        bytes += chunk.length;
-        if (bytes > answerMaxBytes) throw new Error(`the answer is larger than ${answerMaxBytes} bytes`);
-      }
-      return Buffer.concat(chunks).toString("utf8");
-    } catch (error) {
-      throw noAnswer(true, signal.aborted ? signal.reason : error);
-    }
-  }
-
   /** The answer's head; its body is the caller's to read or destroy. Aborting the signal also ends the body. */
-  async stream(request: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> {
+  async stream(request: ApiRequest, signal: AbortSignal, keepAliveMs?: number): Promise<IncomingMessage> {
     const options: RequestOptions = {};
     try {
       signal.throwIfAborted();
@@ -69,7 +72,9 @@ export class Transport {
       throw noAnswer(false, error);
     }
     if (this.#closed) throw noAnswer(false, new Error("the client is closed"));
-    return await this.#sendHead(request, options, signal);
+    const response = await this.#sendHead(request, options, signal);
+    if (keepAliveMs !== undefined) response.socket.setKeepAlive(true, keepAliveMs);
+    return response;
   }
 
   /** Destroys every connection. What was in flight has no answer. */
@@ -137,4 +142,20 @@ function headersOf(request: ApiRequest, credentials: RequestOptions, body: Buffe
 function noAnswer(sent: boolean, cause: unknown): NoAnswer {
   const why = cause instanceof Error ? cause.message || cause.name : String(cause);
   return new NoAnswer(sent, why, cause);
+}
+
+/** The answer's body as text. Rejects with NoAnswer when it breaks off. */
+export async function readText(response: ApiStream, signal: AbortSignal): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of response) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > answerMaxBytes) throw new Error(`the answer is larger than ${answerMaxBytes} bytes`);
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  } catch (error) {
+    throw noAnswer(true, signal.aborted ? signal.reason : error);
+  }
 }

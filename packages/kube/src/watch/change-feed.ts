@@ -3,11 +3,11 @@ import { sandboxNameHashLabel, sandboxNamePrefix, sandboxResource } from "@holdf
 import type { LogSink } from "../log-sink.ts";
 import { at, elements, textOf } from "../objects/json.ts";
 import { pods, sandboxes } from "../resources.ts";
-import type { Transport } from "../transport/transport.ts";
+import type { ApiTransport } from "../transport/transport.ts";
 import { KindWatch } from "./kind-watch.ts";
 
 export interface ChangeFeedDeps {
-  readonly transport: Transport;
+  readonly transport: ApiTransport;
   readonly clock: Clock;
   readonly log: LogSink;
   readonly namespace: string;

@@ -1,7 +1,7 @@
 /** Splits a stream of bytes into lines. A line that is too long is an error: it would be held in memory whole. */
 export class LineSplitter {
   readonly #maxBytes: number;
-  #parts: Buffer[] = [];
+  #parts: Uint8Array[] = [];
   #heldBytes = 0;
 
   constructor(maxBytes: number) {
@@ -9,7 +9,7 @@ export class LineSplitter {
   }
 
   /** The lines that this chunk completes, without their ends. Throws when the unfinished one is too long. */
-  push(chunk: Buffer): readonly string[] {
+  push(chunk: Uint8Array): readonly string[] {
     const lines: string[] = [];
     let from = 0;
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, from)) {
@@ -23,7 +23,7 @@ export class LineSplitter {
     return lines;
   }
 
-  #hold(part: Buffer): void {
+  #hold(part: Uint8Array): void {
     if (part.length === 0) return;
     this.#heldBytes += part.length;
     if (this.#heldBytes > this.#maxBytes) throw new Error(`a line is longer than ${this.#maxBytes} bytes`);

@@ -1,9 +1,8 @@
-import type { IncomingMessage } from "node:http";
 import { type Clock, Deadline } from "@holdfast/async";
 import { watchTimings } from "@holdfast/contract";
 import { pathOf, type Resource } from "../resources.ts";
 import { apiAnswerOf, wordsOf } from "../transport/api-answer.ts";
-import type { Transport } from "../transport/transport.ts";
+import { type ApiStream, type ApiTransport, readText } from "../transport/transport.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { SilenceBound } from "./silence-bound.ts";
 import { type WatchEvent, watchEventOf } from "./watch-event.ts";
@@ -12,7 +11,7 @@ import { type WatchEvent, watchEventOf } from "./watch-event.ts";
 const lineMaxBytes = 16 * 1024 * 1024;
 
 export interface StretchDeps {
-  readonly transport: Transport;
+  readonly transport: ApiTransport;
   readonly clock: Clock;
   readonly namespace: string;
   readonly resource: Resource;
@@ -57,7 +56,11 @@ export async function watchStretch(
   };
   try {
     const path = pathOf(deps.resource, deps.namespace);
-    const response = await deps.transport.stream({ method: "GET", path, query }, silence.signal);
+    const response = await deps.transport.stream(
+      { method: "GET", path, query },
+      silence.signal,
+      watchTimings.tcpKeepAliveMs,
+    );
     if (response.statusCode !== 200) return await refused(deps, response, silence.signal);
     silence.allow(watchTimings.silenceMaxMs);
     listener.opened?.();
@@ -69,20 +72,15 @@ export async function watchStretch(
   }
 }
 
-async function refused(deps: StretchDeps, response: IncomingMessage, signal: AbortSignal): Promise<StretchEnd> {
-  const text = await deps.transport.readText(response, signal);
+async function refused(deps: StretchDeps, response: ApiStream, signal: AbortSignal): Promise<StretchEnd> {
+  const text = await readText(response, signal);
   const answer = apiAnswerOf(response.statusCode ?? 0, response.headers, text, deps.clock.now());
   const isExpired = answer.status === 410;
   const why = `the watch was answered ${answer.status}: ${wordsOf(answer)}`;
   return { why, isFault: !isExpired, forget: answer.status !== 429, isExpired, retryAfterMs: answer.retryAfterMs };
 }
 
-async function consume(
-  response: IncomingMessage,
-  listener: StretchListener,
-  silence: SilenceBound,
-): Promise<StretchEnd> {
-  response.socket.setKeepAlive(true, watchTimings.tcpKeepAliveMs);
+async function consume(response: ApiStream, listener: StretchListener, silence: SilenceBound): Promise<StretchEnd> {
   const lines = new LineSplitter(lineMaxBytes);
   try {
     for await (const chunk of response) {
