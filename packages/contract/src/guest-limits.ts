@@ -48,3 +48,16 @@ export const watchedDirectoriesMax = 65_536;
 export const agentStopWatchdogMs = 15_000;
 /** How long the service asks a guest again to confirm a cancellation. */
 export const cancelAskAgainMs = 8_000;
+
+/** Between SIGTERM and SIGKILL of a quiesce. */
+export const quiesceGraceDefaultMs = 1_000;
+/** The longest such time that a caller may ask for. */
+export const quiesceGraceMaxMs = 4_999;
+/** How long the guest may scan and kill. */
+export const quiesceScanMs = 20_000;
+/** The longest lease of a hold. */
+export const quiesceHoldMaxMs = 10 * 60_000;
+/** Processes that a quiesce's report names at most. */
+export const quiescedNamedMax = 64;
+/** The longest time that a flush may be given. */
+export const flushTimeoutMaxMs = 10 * 60_000;

@@ -6,6 +6,12 @@ export const stopTimeoutDefaultMs = 2 * 60_000;
 export const startStopTimeoutMaxMs = 60 * 60_000;
 /** How long a guest may take to flush when the caller does not say. */
 export const flushTimeoutDefaultMs = 10_000;
+/** How long a guest may take to end the terminals of this service's callers before a suspend. */
+export const sessionReleaseTimeoutMs = 2_000;
+/** How long a guest may take to answer a quiesce, over what its scans take. */
+export const quiesceAnswerMarginMs = 5_000;
+/** How long a guest may take to answer a flush, over what the flush may take. */
+export const flushAnswerMarginMs = 2_000;
 /** RunCommand's timeout when the caller does not say. */
 export const runCommandTimeoutDefaultMs = 5 * 60_000;
 /** How long a call waits for a bindable pod of a Running workspace. */

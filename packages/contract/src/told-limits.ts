@@ -24,6 +24,11 @@ export const toldLimits: Readonly<Record<string, number>> = {
   stop_timeout_default_ms: timings.stopTimeoutDefaultMs,
   start_stop_timeout_max_ms: timings.startStopTimeoutMaxMs,
   flush_timeout_default_ms: timings.flushTimeoutDefaultMs,
+  flush_timeout_max_ms: guest.flushTimeoutMaxMs,
+  quiesce_grace_default_ms: guest.quiesceGraceDefaultMs,
+  quiesce_grace_max_ms: guest.quiesceGraceMaxMs,
+  quiesce_hold_max_ms: guest.quiesceHoldMaxMs,
+  quiesced_named_max: guest.quiescedNamedMax,
 
   output_chunk_max_bytes: limits.outputChunkMaxBytes,
   stdin_max_bytes: limits.stdinMaxBytes,

@@ -259,6 +259,14 @@ export declare type Workspace = Message<"holdfast.v1.Workspace"> & {
    * @generated from field: holdfast.v1.GuestHealth health = 11;
    */
   health?: GuestHealth | undefined;
+
+  /**
+   * `template_revision` is the hash of the SandboxTemplate as this process last read it: at an Open, and at each refresh. False
+   * where they differ, and where either is not known.
+   *
+   * @generated from field: bool template_current = 13;
+   */
+  templateCurrent: boolean;
 };
 
 /**
@@ -329,13 +337,109 @@ export declare type FlushReport = Message<"holdfast.v1.FlushReport"> & {
 export declare const FlushReportSchema: GenMessage<FlushReport>;
 
 /**
+ * A program that a quiesce met.
+ *
+ * @generated from message holdfast.v1.StoppedProcess
+ */
+export declare type StoppedProcess = Message<"holdfast.v1.StoppedProcess"> & {
+  /**
+   * Its id in the guest.
+   *
+   * @generated from field: int64 pid = 1;
+   */
+  pid: bigint;
+
+  /**
+   * The kernel's short name of it, never its command line.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The last signal that was sent, as "SIGKILL"; empty when none could be.
+   *
+   * @generated from field: string last_signal = 3;
+   */
+  lastSignal: string;
+};
+
+/**
+ * Describes the message holdfast.v1.StoppedProcess.
+ * Use `create(StoppedProcessSchema)` to create a new message.
+ */
+export declare const StoppedProcessSchema: GenMessage<StoppedProcess>;
+
+/**
+ * What became of a quiesce.
+ *
+ * @generated from message holdfast.v1.QuiesceReport
+ */
+export declare type QuiesceReport = Message<"holdfast.v1.QuiesceReport"> & {
+  /**
+   * What it came to.
+   *
+   * @generated from field: holdfast.v1.QuiesceOutcome outcome = 1;
+   */
+  outcome: QuiesceOutcome;
+
+  /**
+   * Why, for people; empty for QUIESCED within the whole pod.
+   *
+   * @generated from field: string cause = 2;
+   */
+  cause: string;
+
+  /**
+   * How far it reached.
+   *
+   * @generated from field: holdfast.v1.QuiesceScope scope = 3;
+   */
+  scope: QuiesceScope;
+
+  /**
+   * How many scans it took.
+   *
+   * @generated from field: uint32 rounds = 4;
+   */
+  rounds: number;
+
+  /**
+   * What was stopped, at most 64.
+   *
+   * @generated from field: repeated holdfast.v1.StoppedProcess stopped = 5;
+   */
+  stopped: StoppedProcess[];
+
+  /**
+   * How many were stopped in all.
+   *
+   * @generated from field: uint32 stopped_count = 6;
+   */
+  stoppedCount: number;
+
+  /**
+   * Programs of another user, which could not be reached, at most 64.
+   *
+   * @generated from field: repeated holdfast.v1.StoppedProcess not_reached = 7;
+   */
+  notReached: StoppedProcess[];
+};
+
+/**
+ * Describes the message holdfast.v1.QuiesceReport.
+ * Use `create(QuiesceReportSchema)` to create a new message.
+ */
+export declare const QuiesceReportSchema: GenMessage<QuiesceReport>;
+
+/**
  * A request to end every program of the guest before it is stopped.
  *
  * @generated from message holdfast.v1.QuiesceWish
  */
 export declare type QuiesceWish = Message<"holdfast.v1.QuiesceWish"> & {
   /**
-   * Between SIGTERM and SIGKILL. Default 1 s; less than 5 s.
+   * Between SIGTERM and SIGKILL. Default 1 s, at most 4,999 ms.
    *
    * @generated from field: google.protobuf.Duration grace = 1;
    */
@@ -535,4 +639,77 @@ export enum FlushOutcome {
  * Describes the enum holdfast.v1.FlushOutcome.
  */
 export declare const FlushOutcomeSchema: GenEnum<FlushOutcome>;
+
+/**
+ * How far a quiesce reached.
+ *
+ * @generated from enum holdfast.v1.QuiesceScope
+ */
+export enum QuiesceScope {
+  /**
+   * No quiesce took place.
+   *
+   * @generated from enum value: QUIESCE_SCOPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Every program of the pod.
+   *
+   * @generated from enum value: QUIESCE_SCOPE_PID_NAMESPACE = 1;
+   */
+  PID_NAMESPACE = 1,
+
+  /**
+   * Only what the guest agent started, and its descendants: the agent cannot see the whole pod.
+   *
+   * @generated from enum value: QUIESCE_SCOPE_OWNED_SESSIONS = 2;
+   */
+  OWNED_SESSIONS = 2,
+}
+
+/**
+ * Describes the enum holdfast.v1.QuiesceScope.
+ */
+export declare const QuiesceScopeSchema: GenEnum<QuiesceScope>;
+
+/**
+ * What a quiesce that belongs to a suspend came to. One that was not confirmed is an error, not an outcome.
+ *
+ * @generated from enum holdfast.v1.QuiesceOutcome
+ */
+export enum QuiesceOutcome {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: QUIESCE_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The guest confirmed it: within `scope` no program was left, and nothing new starts until the pod is gone.
+   *
+   * @generated from enum value: QUIESCE_OUTCOME_QUIESCED = 1;
+   */
+  QUIESCED = 1,
+
+  /**
+   * The guest cannot quiesce; its programs end with the pod.
+   *
+   * @generated from enum value: QUIESCE_OUTCOME_UNSUPPORTED = 2;
+   */
+  UNSUPPORTED = 2,
+
+  /**
+   * There was no running guest: the workspace was stopped already, or its pod had ended.
+   *
+   * @generated from enum value: QUIESCE_OUTCOME_SKIPPED = 3;
+   */
+  SKIPPED = 3,
+}
+
+/**
+ * Describes the enum holdfast.v1.QuiesceOutcome.
+ */
+export declare const QuiesceOutcomeSchema: GenEnum<QuiesceOutcome>;
 

@@ -6,7 +6,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { FlushReport, FlushWish, OnStartFailure, QuiesceWish, Workspace } from "./common_pb.js";
+import type { FlushReport, FlushWish, OnStartFailure, QuiesceReport, QuiesceWish, Workspace } from "./common_pb.js";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -79,14 +79,17 @@ export declare type OpenWorkspaceRequest = Message<"holdfast.v1.OpenWorkspaceReq
   onStartFailure: OnStartFailure;
 
   /**
-   * Also write the template's current pod template when waking. Not served yet: FIELD_NOT_SERVED when set.
+   * Also write the template's current pod template, whole, when this call wakes the workspace; one that runs is not touched. Refused
+   * before anything is sent where the workspace as it would be written has no usable disk, or the template claims other disks than
+   * the workspace has (WORKSPACE_DISK_UNUSABLE), or another template made it (WORKSPACE_MISMATCH).
    *
    * @generated from field: bool refresh_pod_template = 8;
    */
   refreshPodTemplate: boolean;
 
   /**
-   * Accept a disk that was replaced by an empty one. Not served yet: FIELD_NOT_SERVED when set.
+   * Use the disk that stands though its claims are not those of the last suspend: it may be an empty one. Without it that is
+   * WORKSPACE_REPLACED, and nothing is woken.
    *
    * @generated from field: bool accept_replaced_disk = 9;
    */
@@ -201,7 +204,8 @@ export declare type SuspendWorkspaceRequest = Message<"holdfast.v1.SuspendWorksp
   ignoreFence: boolean;
 
   /**
-   * End every program first. Not served yet: FIELD_NOT_SERVED when set.
+   * End every program first, before the flush. One that is not confirmed stops the suspend: QUIESCE_UNCONFIRMED, and the workspace
+   * goes on running. Only a guest that cannot quiesce is suspended without, which the report says. Absent: programs end with the pod.
    *
    * @generated from field: holdfast.v1.QuiesceWish quiesce = 4;
    */
@@ -247,6 +251,13 @@ export declare type SuspendWorkspaceResponse = Message<"holdfast.v1.SuspendWorks
    * @generated from field: holdfast.v1.FlushReport flush = 2;
    */
   flush?: FlushReport | undefined;
+
+  /**
+   * What became of the quiesce; absent when none was asked for.
+   *
+   * @generated from field: holdfast.v1.QuiesceReport quiesce = 3;
+   */
+  quiesce?: QuiesceReport | undefined;
 };
 
 /**
@@ -299,14 +310,14 @@ export declare type ResumeWorkspaceRequest = Message<"holdfast.v1.ResumeWorkspac
   onStartFailure: OnStartFailure;
 
   /**
-   * Also write the template's current pod template. Not served yet: FIELD_NOT_SERVED when set.
+   * Also write the template's current pod template, as for OpenWorkspace.
    *
    * @generated from field: bool refresh_pod_template = 5;
    */
   refreshPodTemplate: boolean;
 
   /**
-   * Accept a disk that was replaced by an empty one. Not served yet: FIELD_NOT_SERVED when set.
+   * Use the disk that stands though its claims are not those of the last suspend, as for OpenWorkspace.
    *
    * @generated from field: bool accept_replaced_disk = 6;
    */
@@ -381,7 +392,7 @@ export declare type DestroyWorkspaceRequest = Message<"holdfast.v1.DestroyWorksp
   ignoreFence: boolean;
 
   /**
-   * End every program first. Not served yet: FIELD_NOT_SERVED when set.
+   * End every program first, as for SuspendWorkspace; set together with `delete_disk` it is INVALID_REQUEST.
    *
    * @generated from field: holdfast.v1.QuiesceWish quiesce = 5;
    */
@@ -427,6 +438,13 @@ export declare type DestroyWorkspaceResponse = Message<"holdfast.v1.DestroyWorks
    * @generated from field: holdfast.v1.FlushReport flush = 2;
    */
   flush?: FlushReport | undefined;
+
+  /**
+   * What became of the quiesce; absent when none was asked for.
+   *
+   * @generated from field: holdfast.v1.QuiesceReport quiesce = 3;
+   */
+  quiesce?: QuiesceReport | undefined;
 };
 
 /**
@@ -555,9 +573,13 @@ export declare const WorkspaceService: GenService<{
   /**
    * Stops the pod and keeps the disk. Answers only after the pod has been seen gone.
    *
-   * A workspace that is suspended already is confirmed by a read; nothing is sent then. Overlapping suspends share one flight.
+   * A workspace that is suspended already is confirmed by a read; nothing is sent then. Overlapping suspends share one flight; one that
+   * wants a quiesce or flush which that flight does not perform is refused (`why: suspend_already_in_flight`).
+   *
+   * Terminals of this process's callers end first, then come quiesce and flush. An error after that says so
+   * (`sessions_released: true`): they stay ended.
    * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, WORKSPACE_REPLACED, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN,
-   * FLUSH_UNCONFIRMED, CLUSTER_WRITE_REFUSED.
+   * QUIESCE_UNCONFIRMED, FLUSH_UNCONFIRMED, CLUSTER_WRITE_REFUSED.
    *
    * @generated from rpc holdfast.v1.WorkspaceService.SuspendWorkspace
    */
