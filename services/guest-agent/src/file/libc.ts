@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { type Koffi, loadKoffi, nameOfErrno } from "../libc/koffi.ts";
 import type { Name } from "./descriptor.ts";
 
 /** What the agent needs of the C library that Node does not offer. (docs/decisions/0009-libc-by-koffi.md) */
@@ -14,18 +14,6 @@ export interface Libc {
   signalWhenReadable(fd: number): void;
 }
 
-/** The part of koffi that is used. */
-interface Koffi {
-  load(path: null): { func(signature: string): NativeFunction };
-  errno(): number;
-  readonly os: { readonly errno: Readonly<Record<string, number>> };
-}
-
-interface NativeFunction {
-  (...args: unknown[]): number;
-  async(...args: unknown[]): void;
-}
-
 const atCwd = -100;
 const renameNoReplaceFlag = 1;
 const setFlags = 4;
@@ -34,19 +22,10 @@ const asyncFlag = 0o20_000;
 const inNonblock = 0o4_000;
 const inCloexec = 0o2_000_000;
 
-/** Loads it, for glibc or musl. Undefined where neither addon fits this machine: what needs it is refused by name then. */
+/** Undefined where neither addon fits this machine: what needs it is refused by name then. */
 export function loadLibc(): Libc | undefined {
-  const require = createRequire(import.meta.url);
-  const failures: unknown[] = [];
-  for (const addon of ["./koffi-glibc.node", "./koffi-musl.node"]) {
-    try {
-      return libcOf(require(addon));
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  console.error("no addon for calls of the C library fits this machine; watching files is not served:", ...failures);
-  return undefined;
+  const koffi = loadKoffi();
+  return koffi && libcOf(koffi);
 }
 
 function libcOf(koffi: Koffi): Libc {
@@ -56,10 +35,9 @@ function libcOf(koffi: Koffi): Libc {
   const inotifyAddWatch = lib.func("int inotify_add_watch(int fd, const char *path, uint32_t mask)");
   const inotifyRmWatch = lib.func("int inotify_rm_watch(int fd, int watch)");
   const fcntl = lib.func("int fcntl(int fd, int command, long argument)");
-  const names = new Map(Object.entries(koffi.os.errno).map(([name, number]) => [number, name]));
   const checked = (result: number, call: string): number => {
     if (result >= 0) return result;
-    const code = names.get(koffi.errno()) ?? "UNKNOWN";
+    const code = nameOfErrno(koffi, koffi.errno());
     throw Object.assign(new Error(`${code}: ${call}`), { code });
   };
   return {
