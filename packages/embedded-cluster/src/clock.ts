@@ -36,3 +36,11 @@ export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<vo
     signal.addEventListener("abort", end, { once: true });
   });
 }
+
+/** Resolves when the signal aborts. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
