@@ -5,6 +5,8 @@ export const guestAgentImage = "holdfast.local/guest-agent:embedded";
 
 const workspaceRoot = "/workspace";
 const runFolder = "/run/holdfast";
+/** Outside the workspace: what the agent keeps here is about this pod, outlives its own restarts, and goes with the pod. */
+const stateFolder = "/var/lib/holdfast-agent";
 
 /** The SandboxTemplate that is there at the first start. A template that exists is never overwritten. */
 export function defaultTemplate(image: string): KubeObject {
@@ -43,6 +45,7 @@ function podSpec(image: string): unknown {
           { name: "HOLDFAST_WORKSPACE_ROOT", value: workspaceRoot },
           // Spelled out although it is the agent's default: a node without namespaces replaces paths that it is told.
           { name: "HOLDFAST_AGENT_SOCKET", value: `${runFolder}/agent.sock` },
+          { name: "HOLDFAST_AGENT_STATE_DIR", value: stateFolder },
         ],
         ports: [{ name: "agent", containerPort: 1024, protocol: "TCP" }],
         readinessProbe: {
@@ -54,10 +57,14 @@ function podSpec(image: string): unknown {
         volumeMounts: [
           { name: "workspace", mountPath: workspaceRoot },
           { name: "run", mountPath: runFolder },
+          { name: "agent-state", mountPath: stateFolder },
         ],
       },
     ],
-    volumes: [{ name: "run", emptyDir: {} }],
+    volumes: [
+      { name: "run", emptyDir: {} },
+      { name: "agent-state", emptyDir: {} },
+    ],
   };
 }
 

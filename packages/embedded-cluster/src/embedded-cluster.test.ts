@@ -67,7 +67,10 @@ describe("an embedded cluster", () => {
       { name: "HOLDFAST_AGENT_HOST", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
       { name: "HOLDFAST_WORKSPACE_ROOT", value: "/workspace" },
       { name: "HOLDFAST_AGENT_SOCKET", value: "/run/holdfast/agent.sock" },
+      { name: "HOLDFAST_AGENT_STATE_DIR", value: "/var/lib/holdfast-agent" },
     ]);
+    expect(container.volumeMounts).toContainEqual({ name: "agent-state", mountPath: "/var/lib/holdfast-agent" });
+    expect(seeded.spec.podTemplate.spec.volumes).toContainEqual({ name: "agent-state", emptyDir: {} });
     expect(seeded.spec.podTemplate.spec).toMatchObject({
       automountServiceAccountToken: false,
       terminationGracePeriodSeconds: 30,

@@ -65,13 +65,21 @@ export interface DeleteWish {
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 
+/** The node that a pod is given to; the uid keeps it off another pod that has the name by now. */
+export interface NodeBinding {
+  readonly uid: string;
+  readonly nodeName: string;
+}
+
 /** Every refusal is an ApiStatusError carrying the `Status` body that the real server would send. */
 export interface ResourceApi {
   get(ref: ObjectRef): Promise<KubeObject>;
   list(resource: ResourceRef, namespace?: string): Promise<{ items: KubeObject[]; resourceVersion: string }>;
   create(resource: ResourceRef, namespace: string, object: KubeObject): Promise<KubeObject>;
   patch(ref: ObjectRef, type: PatchType, body: unknown, subresource?: "status"): Promise<KubeObject>;
-  delete(ref: ObjectRef, wish?: DeleteWish): Promise<KubeObject>;
+  delete(ref: ObjectRef, wish?: DeleteWish): Promise<void>;
+  /** Gives a pod to a node, as a scheduler does: once, and never one that is being deleted (409). */
+  bind(pod: ObjectRef, binding: NodeBinding): Promise<void>;
   /** Yields every change after `resourceVersion`, in order, until the signal aborts. Throws a 410 ApiStatusError when it was compacted. */
   watch(
     resource: ResourceRef,

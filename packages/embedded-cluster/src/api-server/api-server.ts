@@ -2,13 +2,12 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { ResourceApi } from "../resource-api.ts";
+import { startApiCore } from "./api-core.ts";
 import { keepCredentials, writePrivately } from "./credentials.ts";
-import { startHousekeeping } from "./housekeeping/housekeeping.ts";
 import { ApiListener } from "./http/api-listener.ts";
 import type { Intercept } from "./http/intercept.ts";
-import { inProcessApi } from "./in-process-api.ts";
 import { kubeconfigText } from "./kubeconfig.ts";
-import { Registry } from "./registry/registry.ts";
+import type { Registry } from "./registry/registry.ts";
 import { openDatabase } from "./store/database.ts";
 import { type HistoryLimits, ObjectStore } from "./store/object-store.ts";
 
@@ -49,12 +48,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const directory = join(dataDir, "api-server");
   const store = new ObjectStore(openDatabase(directory, dataDir), options.history ?? defaultHistory);
   const openedAt = store.revision;
-  const registry = new Registry(store, now);
-  const stopHousekeeping = startHousekeeping({ registry, log, now });
-  const closeStore = (): void => {
-    stopHousekeeping();
-    store.close();
-  };
+  const core = startApiCore({ store, log, now, sweepsEvents: true });
+  const { registry } = core;
   try {
     const credentials = await keepCredentials(directory, new Date()); // callers judge a certificate by their own clock
     const listener = new ApiListener({
@@ -72,17 +67,17 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     return {
       url,
       kubeconfigPath,
-      api: inProcessApi(registry),
+      api: core.api,
       registry,
       openedAt,
-      compact: () => store.compact(),
+      compact: core.compact,
       stop: async () => {
         await listener.stop();
-        closeStore();
+        core.close();
       },
     };
   } catch (error) {
-    closeStore();
+    core.close();
     throw error;
   }
 }

@@ -29,8 +29,11 @@ export function inProcessApi(registry: Registry): ResourceApi {
     },
     patch: async (ref: ObjectRef, type: PatchType, body: unknown, subresource?: "status"): Promise<KubeObject> =>
       registry.patch(targetOf(ref), type, asSent(body), subresource),
-    delete: async (ref: ObjectRef, wish?: DeleteWish): Promise<KubeObject> =>
-      registry.delete(targetOf(ref), wish).object,
+    delete: async (ref: ObjectRef, wish?: DeleteWish): Promise<void> => {
+      registry.delete(targetOf(ref), wish);
+    },
+    bind: async (pod, { uid, nodeName }) =>
+      registry.bind(targetOf(pod), { metadata: { uid }, target: { kind: "Node", name: nodeName } }),
     watch: (resource, resourceVersion, signal, namespace) =>
       watchEvents(registry, typeOf(resource), readVersion(resourceVersion), signal, namespace),
   };

@@ -76,6 +76,17 @@ export const preconditionFailed = (type: ResourceType, name: string, why: string
     kind: type.kind,
   });
 
+/** A pod that may not be bound, or not again. */
+export const bindingRefused = (name: string, why: string): ApiStatusError =>
+  refusal(409, "Conflict", `Operation cannot be fulfilled on pods/binding ${JSON.stringify(name)}: ${why}`, {
+    name,
+    kind: "pods/binding",
+  });
+
+/** A Binding that names no node: the real server answers 500 without a reason. */
+export const invalidBinding = (why: string): ApiStatusError =>
+  new ApiStatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: why, code: 500 });
+
 /** A list page or an exact version that has been compacted. */
 export const expired = (message: string): ApiStatusError => refusal(410, "Expired", message);
 

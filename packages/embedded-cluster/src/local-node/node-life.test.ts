@@ -111,6 +111,29 @@ describe("two nodes on one machine", () => {
   });
 });
 
+describe("an emptyDir", () => {
+  it("outlives its container's restarts and the node's, and goes with the pod", async () => {
+    const cluster = await openTestCluster();
+    const volumeMounts = [{ name: "state", mountPath: "/var/lib/holdfast-agent" }];
+    const volumes = [{ name: "state", emptyDir: {} }];
+    await createPod(cluster, agentPod("stateful", { volumeMounts }, { volumes }));
+    const first = await awaitReady(cluster, "stateful");
+    await evalIn(first, 'fs.appendFileSync("/var/lib/holdfast-agent/fence", "1")');
+    await evalIn(first, "setImmediate(() => process.exit(3))");
+    const second = await awaitPod(cluster, "stateful", (pod) => isReady(pod) && containerOf(pod).restartCount === 1);
+    if (second !== undefined) await evalIn(second, 'fs.appendFileSync("/var/lib/holdfast-agent/fence", "2")');
+    await cluster.restartNode();
+    const third = await awaitReady(cluster, "stateful", first.metadata.uid);
+    expect(await evalIn(third, 'return fs.readFileSync("/var/lib/holdfast-agent/fence", "utf8")')).toBe("12");
+    await deletePod(cluster, third);
+    await awaitGone(cluster, "stateful");
+    await createPod(cluster, agentPod("stateful", { volumeMounts }, { volumes }));
+    const next = await awaitReady(cluster, "stateful");
+    expect(await evalIn(next, 'return fs.readdirSync("/var/lib/holdfast-agent")')).toEqual([]);
+    await cluster.close();
+  });
+});
+
 describe("many pods at once", () => {
   it("start quickly and leave no process, mount, folder, log or descriptor", async () => {
     const cluster = await openTestCluster();

@@ -192,8 +192,7 @@ export class PodRunner {
     }
     if (this.#stopping.signal.aborted) return undefined;
     if (!scheduled) {
-      const body = { metadata: { uid: this.uid }, spec: { nodeName } };
-      await api.patch(refOf(pods, this.#pod), "application/merge-patch+json", body);
+      await api.bind(refOf(pods, this.#pod), { uid: this.uid, nodeName });
       this.#deps.record(
         this.#pod,
         "Normal",

@@ -1,3 +1,5 @@
+import { type Clock, systemClock } from "../clock.ts";
+
 /** What a pass over a key asks for next: nothing, or another pass after a while. */
 export type Next = { readonly againAfterMs: number } | undefined;
 
@@ -5,12 +7,11 @@ export interface KeyedQueueOptions {
   readonly work: (key: string) => Promise<Next>;
   readonly concurrency: number;
   readonly onError: (key: string, error: unknown) => void;
+  readonly clock?: Clock;
 }
 
 const firstRetryMs = 5;
 const longestRetryMs = 30_000;
-/** setTimeout cannot wait longer than about 24 days; a longer wait is looked at again after this. */
-const longestTimerMs = 86_400_000;
 
 /**
  * Works on keys: never twice at once on the same key, again when a key was added meanwhile, and with growing pauses
@@ -21,7 +22,7 @@ export class KeyedQueue {
   readonly #ready = new Set<string>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #addedWhileRunning = new Set<string>();
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #cancels = new Map<string, () => void>();
   readonly #failures = new Map<string, number>();
   #stopped = false;
 
@@ -43,8 +44,8 @@ export class KeyedQueue {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#ready.clear();
-    for (const timer of this.#timers.values()) clearTimeout(timer);
-    this.#timers.clear();
+    for (const cancel of this.#cancels.values()) cancel();
+    this.#cancels.clear();
     await Promise.all(this.#running.values());
   }
 
@@ -77,18 +78,16 @@ export class KeyedQueue {
   #addAfter(key: string, ms: number): void {
     if (this.#stopped) return;
     this.#clearTimer(key);
-    const timer = setTimeout(
-      () => {
-        this.#timers.delete(key);
-        this.add(key);
-      },
-      Math.min(ms, longestTimerMs),
-    );
-    this.#timers.set(key, timer);
+    const { clock = systemClock } = this.#options;
+    const cancel = clock.schedule(ms, () => {
+      this.#cancels.delete(key);
+      this.add(key);
+    });
+    this.#cancels.set(key, cancel);
   }
 
   #clearTimer(key: string): void {
-    clearTimeout(this.#timers.get(key));
-    this.#timers.delete(key);
+    this.#cancels.get(key)?.();
+    this.#cancels.delete(key);
   }
 }

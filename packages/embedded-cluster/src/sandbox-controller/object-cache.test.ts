@@ -31,6 +31,7 @@ function scripted(rounds: { list: KubeObject[]; version: number; events: WatchEv
     create: refuse,
     patch: refuse,
     delete: refuse,
+    bind: refuse,
     list: async () => {
       round = rounds[lists.length] ?? rounds.at(-1);
       lists.push(round?.version ?? 0);

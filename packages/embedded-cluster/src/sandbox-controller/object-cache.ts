@@ -1,6 +1,6 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { isApiStatus } from "../api-status-error.ts";
+import { type Clock, pause, systemClock } from "../clock.ts";
 import type { KubeObject, ResourceApi, ResourceRef } from "../resource-api.ts";
 import { controllerOf } from "./names.ts";
 
@@ -13,6 +13,7 @@ export class ObjectCache {
   readonly #resource: ResourceRef;
   readonly #onChange: (object: KubeObject) => void;
   readonly #log: Logger;
+  readonly #clock: Clock;
   readonly #objects = new Map<string, KubeObject>();
   /** Keys of objects by their controller's uid. */
   readonly #controlled = new Map<string, Set<string>>();
@@ -20,7 +21,14 @@ export class ObjectCache {
   #seenVersion = 0;
   readonly #synced = Promise.withResolvers<void>();
 
-  constructor(api: ResourceApi, resource: ResourceRef, log: Logger, onChange: (object: KubeObject) => void) {
+  constructor(
+    api: ResourceApi,
+    resource: ResourceRef,
+    log: Logger,
+    onChange: (object: KubeObject) => void,
+    clock: Clock = systemClock,
+  ) {
+    this.#clock = clock;
     this.#api = api;
     this.#resource = resource;
     this.#log = log;
@@ -67,7 +75,7 @@ export class ObjectCache {
         if (!isApiStatus(error, 410)) this.#log.warn({ err: error, resource: this.#resource.plural }, "watch failed");
       }
       if (signal.aborted) return;
-      await delay(retryMs, undefined, { signal }).catch(() => undefined); // aborted: the loop ends
+      await pause(this.#clock, retryMs, signal);
       retryMs = Math.min(retryMs * 2, longestRetryMs);
     }
   }

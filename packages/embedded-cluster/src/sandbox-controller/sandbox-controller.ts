@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { type Clock, systemClock } from "../clock.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import type { Cluster } from "./children.ts";
 import { KeyedQueue } from "./keyed-queue.ts";
@@ -10,6 +11,8 @@ export interface SandboxControllerOptions {
   readonly api: ResourceApi;
   readonly log: Logger;
   readonly now?: () => Date;
+  /** What its pauses and retries wait by. */
+  readonly clock?: Clock;
 }
 
 export interface SandboxController {
@@ -24,13 +27,14 @@ const concurrency = 16;
  * as in the real one. Resolves when the first lists are in.
  */
 export async function startSandboxController(options: SandboxControllerOptions): Promise<SandboxController> {
-  const { api, log, now = () => new Date() } = options;
+  const { api, log, clock = systemClock, now = () => new Date(clock.now()) } = options;
   const queue = new KeyedQueue({
     work: (key) => {
       const [namespace = "", name = ""] = key.split("/");
       return reconcile(cluster, namespace, name, now, log);
     },
     concurrency,
+    clock,
     onError: (key, error) => log.warn({ err: error, sandbox: key }, "reconcile failed; it is tried again"),
   });
   const onSandbox = ({ metadata }: KubeObject): void => queue.add(`${metadata.namespace ?? ""}/${metadata.name}`);
@@ -41,9 +45,9 @@ export async function startSandboxController(options: SandboxControllerOptions):
   };
   const cluster: Cluster = {
     api,
-    sandboxes: new ObjectCache(api, sandboxes, log, onSandbox),
-    pods: new ObjectCache(api, pods, log, onChild),
-    services: new ObjectCache(api, services, log, onChild),
+    sandboxes: new ObjectCache(api, sandboxes, log, onSandbox, clock),
+    pods: new ObjectCache(api, pods, log, onChild, clock),
+    services: new ObjectCache(api, services, log, onChild, clock),
   };
 
   const stopping = new AbortController();

@@ -17,17 +17,27 @@ export interface HousekeepingOptions {
   readonly registry: Registry;
   readonly log: Logger;
   readonly now: () => Date;
+  /** Absent: yes. */
+  readonly sweepsEvents?: boolean;
+}
+
+export interface Housekeeping {
+  /** Nothing waits to be looked at. */
+  readonly isIdle: boolean;
+  stop(): void;
 }
 
 /**
  * Starts what a kube-controller-manager does for the objects served here: garbage collection, claim protection,
- * emptying of deleted namespaces, expiry of events. Returns the way to stop.
+ * emptying of deleted namespaces, expiry of events.
  */
-export function startHousekeeping({ registry, log, now }: HousekeepingOptions): () => void {
+export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
+  const { registry, log, now, sweepsEvents = true } = options;
   const queue = new WorkQueue((key, error) => {
     // What changed or went meanwhile is looked at again for that very change.
-    const overtaken = error instanceof ApiStatusError && (error.code === 404 || error.code === 409);
-    if (!overtaken) log.error({ err: error, key }, "housekeeping failed");
+    if (error instanceof ApiStatusError && (error.code === 404 || error.code === 409)) return "done";
+    log.error({ err: error, key }, "housekeeping failed; it is tried again");
+    return "again";
   });
   const collector = new GarbageCollector(registry, (uid) => queue.add(`uid/${uid}`, () => collector.look(uid)));
   const claims = new ClaimProtection(registry, (namespace, name) =>
@@ -49,12 +59,19 @@ export function startHousekeeping({ registry, log, now }: HousekeepingOptions): 
     const found = registry.findByUid(uid);
     if (found !== undefined) noticed(found.object, undefined, false);
   }
-  const sweep = setInterval(() => expireEvents(registry, now()), eventSweepMs);
+  const sweep = sweepsEvents
+    ? setInterval(() => queue.add("events", () => expireEvents(registry, now())), eventSweepMs)
+    : undefined;
 
-  return () => {
-    clearInterval(sweep);
-    unsubscribe();
-    queue.stop();
+  return {
+    get isIdle() {
+      return queue.isIdle;
+    },
+    stop: () => {
+      clearInterval(sweep);
+      unsubscribe();
+      queue.stop();
+    },
   };
 }
 

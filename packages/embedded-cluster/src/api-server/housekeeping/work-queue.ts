@@ -1,16 +1,31 @@
-/** Runs keyed work soon, one piece at a time, letting requests in between. The same key twice is one piece. */
+const firstRetryMs = 50;
+const longestRetryMs = 30_000;
+
+/**
+ * Runs keyed work soon, one piece at a time, letting requests in between. The same key twice is one piece. What fails
+ * is run again after a pause that grows, if `onError` says so.
+ */
 export class WorkQueue {
   readonly #pending = new Map<string, () => void>();
-  readonly #onError: (key: string, error: unknown) => void;
+  readonly #failures = new Map<string, number>();
+  readonly #retries = new Map<string, NodeJS.Timeout>();
+  readonly #onError: (key: string, error: unknown) => "done" | "again";
   #scheduled = false;
   #stopped = false;
 
-  constructor(onError: (key: string, error: unknown) => void) {
+  constructor(onError: (key: string, error: unknown) => "done" | "again") {
     this.#onError = onError;
+  }
+
+  /** Nothing waits to be run, now or after a pause. */
+  get isIdle(): boolean {
+    return this.#pending.size === 0 && this.#retries.size === 0;
   }
 
   add(key: string, work: () => void): void {
     if (this.#stopped) return;
+    clearTimeout(this.#retries.get(key));
+    this.#retries.delete(key);
     this.#pending.set(key, work);
     this.#schedule();
   }
@@ -18,6 +33,8 @@ export class WorkQueue {
   stop(): void {
     this.#stopped = true;
     this.#pending.clear();
+    for (const timer of this.#retries.values()) clearTimeout(timer);
+    this.#retries.clear();
   }
 
   #schedule(): void {
@@ -32,12 +49,29 @@ export class WorkQueue {
     for (const [key, work] of this.#pending) {
       if (budget-- === 0) break;
       this.#pending.delete(key);
-      try {
-        work();
-      } catch (error) {
-        this.#onError(key, error);
-      }
+      this.#run(key, work);
     }
     if (this.#pending.size > 0) this.#schedule();
+  }
+
+  #run(key: string, work: () => void): void {
+    try {
+      work();
+      this.#failures.delete(key);
+    } catch (error) {
+      if (this.#onError(key, error) === "done") {
+        this.#failures.delete(key);
+        return;
+      }
+      const failures = this.#failures.get(key) ?? 0;
+      this.#failures.set(key, failures + 1);
+      const pauseMs = Math.min(firstRetryMs * 2 ** Math.min(failures, 20), longestRetryMs);
+      // Unless the work has added itself again meanwhile.
+      if (!this.#pending.has(key))
+        this.#retries.set(
+          key,
+          setTimeout(() => this.add(key, work), pauseMs),
+        );
+    }
   }
 }

@@ -54,6 +54,12 @@ function resourcesOf(type: ResourceType): unknown[] {
     verbs,
     ...(shortNames.length === 0 ? {} : { shortNames }),
   };
-  if (!type.hasStatus) return [main];
-  return [main, { name: `${plural}/status`, singularName: "", namespaced, kind, verbs: ["get", "patch", "update"] }];
+  const binding = { name: "pods/binding", singularName: "", namespaced: true, kind: "Binding", verbs: ["create"] };
+  const more = type.kind === "Pod" ? [binding] : [];
+  if (!type.hasStatus) return [main, ...more];
+  return [
+    main,
+    ...more,
+    { name: `${plural}/status`, singularName: "", namespaced, kind, verbs: ["get", "patch", "update"] },
+  ];
 }

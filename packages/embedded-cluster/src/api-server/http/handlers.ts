@@ -43,12 +43,13 @@ export async function handle(
 ): Promise<Reply | undefined> {
   if (route.t === "collection") return handleCollection(context, route, request);
   if (route.t === "object") return handleObject(context, route, request);
+  if (route.t === "binding") return handleBinding(context, route, request);
   if (route.t === "review") return handleReview(context, route, request);
   if (request.method !== "GET") return refuseMethod(request.method, request.path);
   return handleDocument(route);
 }
 
-type DocumentRoute = Exclude<Route, { t: "collection" } | { t: "object" } | { t: "review" }>;
+type DocumentRoute = Exclude<Route, { t: "collection" } | { t: "object" } | { t: "binding" } | { t: "review" }>;
 
 function handleDocument(route: DocumentRoute): Reply {
   switch (route.t) {
@@ -69,6 +70,16 @@ function handleDocument(route: DocumentRoute): Reply {
     case "resources":
       return jsonReply(200, resourceList(route.group, route.version));
   }
+}
+
+async function handleBinding(
+  context: HandlerContext,
+  route: Extract<Route, { t: "binding" }>,
+  request: HandledRequest,
+): Promise<Reply> {
+  if (request.method !== "POST") return refuseMethod(request.method, request.path);
+  context.registry.bind(route, await readObjectBody(request));
+  return jsonReply(201, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 });
 }
 
 async function handleReview(

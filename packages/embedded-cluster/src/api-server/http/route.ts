@@ -19,6 +19,7 @@ export type Route =
       readonly name: string;
       readonly subresource: "status" | undefined;
     }
+  | { readonly t: "binding"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
   | { readonly t: "review"; readonly kind: ReviewKind };
 
 export type ReviewKind = "TokenReview" | "SubjectAccessReview" | "SelfSubjectAccessReview";
@@ -110,6 +111,7 @@ function objectRoute(
   path: string,
 ): Route {
   if (subresource === undefined) return { t: "object", type, namespace, name, subresource: undefined };
+  if (subresource === "binding" && type.kind === "Pod") return { t: "binding", type, namespace, name };
   if (subresource !== "status" || !type.hasStatus) return refuse(path);
   return { t: "object", type, namespace, name, subresource };
 }

@@ -22,6 +22,7 @@ import { readObject } from "./object-shape.ts";
 import { parse, serialise } from "./object-text.ts";
 import { newMetadata, withSpecOf, withStatusOf } from "./object-update.ts";
 import { applyPatchTo } from "./patches.ts";
+import { boundBy } from "./pod-binding.ts";
 import { randomSuffix } from "./random-suffix.ts";
 import { compileSelection, type Selection } from "./selectors.ts";
 import { keyOf, namespaceType, type Owned, ownedOf, type Target } from "./target.ts";
@@ -107,6 +108,12 @@ export class Registry {
     const current = this.#read(target);
     const sent = readObject(target.type, applyPatchTo(current.object, type, body));
     return this.#replace(target, current, sent, subresource);
+  }
+
+  /** Takes a Binding: gives a pod to a node. */
+  bind(target: Target, body: unknown): void {
+    const { stored, object } = this.#read(target);
+    this.#settle(stored, object, boundBy(target, object, body, this.#now()));
   }
 
   /** Deletes, or begins to. `removed` tells whether the object is gone with this answer. */

@@ -58,6 +58,13 @@ export function openDatabase(directory: string, dataDir: string): DatabaseSync {
   }
 }
 
+/** A database that is kept nowhere, for tests that need a cluster thousands of times. */
+export function openMemoryDatabase(): DatabaseSync {
+  const db = new DatabaseSync(":memory:");
+  prepareSchema(db);
+  return db;
+}
+
 function prepareSchema(db: DatabaseSync): void {
   const row = db.prepare("PRAGMA user_version").get();
   const found = row?.user_version;

@@ -147,7 +147,7 @@ export async function awaitGone(cluster: { api: ResourceApi }, name: string): Pr
   await awaitPod(cluster, name, (pod) => pod === undefined);
 }
 
-export function deletePod(cluster: { api: ResourceApi }, pod: KubeObject, wish: object = {}): Promise<KubeObject> {
+export function deletePod(cluster: { api: ResourceApi }, pod: KubeObject, wish: object = {}): Promise<void> {
   return cluster.api.delete(refOf(pods, pod), wish);
 }
 

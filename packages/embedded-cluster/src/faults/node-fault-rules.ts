@@ -1,0 +1,128 @@
+import { type Clock, pause, untilAborted } from "../clock.ts";
+import type { KubeObject } from "../resource-api.ts";
+import type { NodeRule } from "./faults.ts";
+import {
+  type NodeFaultActions,
+  type NodeFaultPoints,
+  type NodeFaults,
+  NoSuchPodError,
+  type PodMatch,
+  type PodPlace,
+  type Undo,
+} from "./node-faults.ts";
+
+/** One rule that stands, as it is told to people. */
+export interface StandingNodeRule {
+  readonly rule: NodeRule;
+  readonly met: number;
+  /** Aborts when it is taken back. */
+  readonly undone: AbortSignal;
+  readonly undo: Undo;
+}
+
+interface Standing {
+  readonly rule: NodeRule;
+  readonly undone: AbortController;
+  met: number;
+}
+
+/** The node's fault rules: what tests set and what the node asks. The node brings the actions when it has started. */
+export class NodeFaultRules implements NodeFaults, NodeFaultPoints {
+  readonly #clock: Clock;
+  readonly #rules = new Set<Standing>();
+  readonly #onAdded: (standing: StandingNodeRule) => void;
+  #actions: NodeFaultActions | undefined;
+
+  constructor(clock: Clock, onAdded: (standing: StandingNodeRule) => void = () => undefined) {
+    this.#clock = clock;
+    this.#onAdded = onAdded;
+  }
+
+  /** The node that carries out the actions; undefined when it has stopped. */
+  useNode(actions: NodeFaultActions | undefined): void {
+    this.#actions = actions;
+  }
+
+  holdScheduling(pods: PodMatch = {}, message = "0/1 nodes are available: a fault rule refuses this pod"): Undo {
+    return this.#add({ node: "holdScheduling", pods, message });
+  }
+
+  delayStart(ms: number, pods: PodMatch = {}): Undo {
+    return this.#add({ node: "delayStart", pods, ms });
+  }
+
+  failImagePull(pods: PodMatch = {}, message = "a fault rule refuses the pull"): Undo {
+    return this.#add({ node: "failImagePull", pods, message });
+  }
+
+  async evict(pod: PodPlace, message?: string): Promise<void> {
+    await this.#nodeFor(pod).evict(pod, message);
+  }
+
+  async killContainer(pod: PodPlace, container?: string): Promise<void> {
+    await this.#nodeFor(pod).killContainer(pod, container);
+  }
+
+  async cutAddress(pod: PodPlace): Promise<() => Promise<void>> {
+    return this.#nodeFor(pod).cutAddress(pod);
+  }
+
+  async beforeScheduling(pod: KubeObject, say: (why: string) => void, signal: AbortSignal): Promise<void> {
+    let said: string | undefined;
+    for (;;) {
+      const held = this.#find("holdScheduling", pod);
+      if (held === undefined || signal.aborted) return;
+      const { message = "" } = held.rule;
+      if (said === undefined) held.met++;
+      if (said !== message) say(message);
+      said = message;
+      await untilAborted(AbortSignal.any([signal, held.undone.signal]));
+    }
+  }
+
+  async beforeStart(pod: KubeObject, signal: AbortSignal): Promise<void> {
+    const slow = this.#find("delayStart", pod);
+    if (slow === undefined) return;
+    slow.met++;
+    await pause(this.#clock, slow.rule.ms ?? 0, AbortSignal.any([signal, slow.undone.signal]));
+  }
+
+  imagePullError(pod: KubeObject, image: string): string | undefined {
+    const failing = this.#find("failImagePull", pod);
+    if (failing === undefined) return undefined;
+    failing.met++;
+    return `Failed to pull image "${image}": ${failing.rule.message ?? ""}`;
+  }
+
+  #add(rule: NodeRule): Undo {
+    const standing: Standing = { rule, undone: new AbortController(), met: 0 };
+    this.#rules.add(standing);
+    const undo = (): void => {
+      this.#rules.delete(standing);
+      standing.undone.abort();
+    };
+    this.#onAdded({
+      rule,
+      undone: standing.undone.signal,
+      undo,
+      get met() {
+        return standing.met;
+      },
+    });
+    return undo;
+  }
+
+  #find(node: NodeRule["node"], pod: KubeObject): Standing | undefined {
+    return [...this.#rules].find(({ rule }) => rule.node === node && isMeant(rule.pods, pod));
+  }
+
+  #nodeFor(pod: PodPlace): NodeFaultActions {
+    if (this.#actions === undefined) throw new NoSuchPodError(pod);
+    return this.#actions;
+  }
+}
+
+function isMeant(pods: PodMatch, { metadata }: KubeObject): boolean {
+  const same = (wanted: string | undefined, found: string | undefined) => wanted === undefined || wanted === found;
+  return same(pods.namespace, metadata.namespace) && same(pods.name, metadata.name) && same(pods.uid, metadata.uid);
+}
