@@ -32,17 +32,27 @@ export function methodNameOf(method: {
   return `${method.parent.typeName}/${method.name}`;
 }
 
+/** Throws when a call of this method may not be served under this epoch. Asked before anything of it is looked at. */
+export type Admission = (method: string, epoch: bigint | undefined) => void;
+
 /** The methods that an agent serves. */
 export class Router {
+  readonly #admit: Admission;
   readonly #unary = new Map<string, UnaryRoute>();
   readonly #stream = new Map<string, StreamRoute>();
+
+  constructor(admit: Admission = () => undefined) {
+    this.#admit = admit;
+  }
 
   /** Serves a call. A failure other than AnsweredError is reported to the caller as a defect. */
   unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     handle: (request: MessageShape<I>, context: CallContext) => Promise<MessageInitShape<O>>,
   ): this {
-    this.#unary.set(methodNameOf(method), async (message, context) => {
+    const name = methodNameOf(method);
+    this.#unary.set(name, async (message, context) => {
+      this.#admit(name, context.epoch);
       const response = await handle(parse(method.input, message), context);
       return toBinary(method.output, create(method.output, response));
     });
@@ -54,7 +64,11 @@ export class Router {
     method: DescMethodServerStreaming<I, O>,
     handle: (request: MessageShape<I>, stream: AgentStream) => Promise<void>,
   ): this {
-    this.#stream.set(methodNameOf(method), (message, stream) => handle(parse(method.input, message), stream));
+    const name = methodNameOf(method);
+    this.#stream.set(name, async (message, stream) => {
+      this.#admit(name, stream.context.epoch);
+      await handle(parse(method.input, message), stream);
+    });
     return this;
   }
 
@@ -63,8 +77,10 @@ export class Router {
     method: DescMethodClientStreaming<I, O>,
     handle: (request: MessageShape<I>, upload: Upload, context: CallContext) => Promise<MessageInitShape<O>>,
   ): this {
-    this.#stream.set(methodNameOf(method), async (message, stream) => {
+    const name = methodNameOf(method);
+    this.#stream.set(name, async (message, stream) => {
       const upload = stream.takeUpload(); // First: bytes may stand in the same packet as OPEN.
+      this.#admit(name, stream.context.epoch);
       stream.sendMessage(method.output, await handle(parse(method.input, message), upload, stream.context));
     });
     return this;

@@ -23,6 +23,7 @@ export class AgentStream implements SocketListener {
   readonly #over = new AbortController();
   #epoch: bigint | undefined;
   #opened = false;
+  #answered = false;
   #upload: Upload | undefined;
 
   constructor(socket: FramedSocket, router: Router, bootId: string, onClosed: () => void) {
@@ -69,8 +70,8 @@ export class AgentStream implements SocketListener {
       const open = fromBinary(OpenSchema, payload);
       this.#epoch = open.epoch;
       void this.#run(open.method, open.message);
-    } else if (type === frameTypes.eof && this.#upload) {
-      this.#upload.end();
+    } else if (type === frameTypes.eof && (this.#upload || this.#answered)) {
+      this.#upload?.end();
     } else if (type === frameTypes.end && this.#opened) {
       const end = fromBinary(EndSchema, payload);
       this.#endCaller({ t: "ended", clientClosed: end.clientClosed });
@@ -81,6 +82,7 @@ export class AgentStream implements SocketListener {
   }
 
   data(bytes: Buffer): void {
+    if (this.#answered) return; // It may have been sent before the answer was heard.
     if (this.#upload === undefined) throw new LinkProtocolError("this stream takes no bytes from its caller");
     this.#upload.push(bytes);
   }
@@ -111,6 +113,7 @@ export class AgentStream implements SocketListener {
         this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { bootId, status: statusOf(error) })));
       }
     }
+    this.#answered = true;
     // What the caller still sends is read and dropped: unread bytes would turn the close into a reset, which can overtake END.
     this.#upload?.end(new LinkLost("the stream has its answer"));
     this.#socket.finish();

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
+import { dirname } from "node:path";
 import { agentPort } from "@holdfast/contract";
 
 /** What the agent is told by its environment. */
@@ -14,6 +15,8 @@ export interface AgentConfig {
   readonly workspaceRoot: string;
   /** Unix socket on which readiness is asked. */
   readonly readySocket: string;
+  /** What outlives the agent process within its pod: the holder epoch, and which commands ran. Undefined: beside the ready socket. */
+  readonly stateDirectory: string | undefined;
   /** Random, one per process. */
   readonly bootId: string;
 }
@@ -35,9 +38,20 @@ export function readConfig(env: NodeJS.ProcessEnv): AgentConfig {
       `HOLDFAST_WORKSPACE_ROOT must be an existing directory, absolute; it is ${JSON.stringify(workspaceRoot)}`,
     );
   }
+  const stateDirectory = env.HOLDFAST_AGENT_STATE_DIR;
+  if (stateDirectory !== undefined && !isDirectory(stateDirectory)) {
+    problems.push(
+      `HOLDFAST_AGENT_STATE_DIR must be an existing directory, absolute, such as a mounted emptyDir; it is ${JSON.stringify(stateDirectory)}`,
+    );
+  }
   if (problems.length > 0) throw new Error(problems.join("\n"));
   const readySocket = env.HOLDFAST_AGENT_SOCKET ?? readySocketDefault;
-  return { token, host, port, workspaceRoot, readySocket, bootId: randomUUID() };
+  return { token, host, port, workspaceRoot, readySocket, stateDirectory, bootId: randomUUID() };
+}
+
+/** The directory of what outlives the agent process. */
+export function stateDirectoryOf(config: AgentConfig): string {
+  return config.stateDirectory ?? dirname(config.readySocket);
 }
 
 function isDirectory(path: string): boolean {

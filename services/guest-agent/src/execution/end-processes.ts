@@ -8,20 +8,42 @@ const scanMaxMs = 40;
 /** What a while of looking came to: who was left at its end, or why that could not be seen. */
 type Look = { readonly left: readonly Process[] } | { readonly unseen: unknown };
 
+/** Nobody who wished the ending may any more: nothing further was signalled. Its cause is the refusal. */
+export class EndingWithdrawn extends Error {
+  constructor(cause: unknown) {
+    super("the ending was withdrawn", { cause });
+    this.name = "EndingWithdrawn";
+  }
+}
+
 /**
  * Ends everything of a command: SIGTERM, `graceMs`, SIGKILL, until nothing of it is left. Resolves with what survived
- * SIGKILL for the confirmation time: nothing, unless the impossible happened. Rejects when it could not be seen by then.
+ * SIGKILL for the confirmation time: nothing, unless the impossible happened. Rejects when it could not be seen by then, and with
+ * EndingWithdrawn as soon as `assertWished` throws, which is asked in the same step as each signal.
  */
-export async function endProcesses(command: Belonging, graceMs: number): Promise<readonly Process[]> {
+export async function endProcesses(
+  command: Belonging,
+  graceMs: number,
+  assertWished: () => void,
+): Promise<readonly Process[]> {
+  const sweep = (members: readonly Process[], signal: NodeJS.Signals): void => {
+    if (members.length === 0) return;
+    try {
+      assertWished();
+    } catch (refusal) {
+      throw new EndingWithdrawn(refusal);
+    }
+    for (const member of members) signalProcess(member, signal);
+  };
   let asked = false;
   const lived = await untilNone(command, graceMs, (members) => {
-    if (!asked) for (const member of members) signalProcess(member, "SIGTERM");
+    if (!asked) sweep(members, "SIGTERM");
     asked = true;
   });
   if ("left" in lived && lived.left.length === 0) return lived.left;
   // Killed on every scan: what forks meanwhile is caught by the next.
   const survived = await untilNone(command, cancelConfirmMs, (members) => {
-    for (const member of members) signalProcess(member, "SIGKILL");
+    sweep(members, "SIGKILL");
   });
   if ("unseen" in survived) throw survived.unseen;
   return survived.left;
@@ -48,6 +70,7 @@ function lookAt(command: Belonging, each: (members: readonly Process[]) => void)
     each(left);
     return { left };
   } catch (error) {
+    if (error instanceof EndingWithdrawn) throw error;
     return { unseen: error };
   }
 }

@@ -1,33 +1,40 @@
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { cancelGraceDefaultMs, cancelGraceMaxMs } from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type Router } from "@holdfast/guest-link";
+import type { Fence } from "../fence/fence.ts";
 import type { Execution } from "./execution.ts";
 import { beyondEnd, type ExecutionTable } from "./execution-table.ts";
 import { OutputFollower } from "./output-follower.ts";
 import { invalid, parseDuration, parseExecutionId, parseStart } from "./start-wish.ts";
 
 /** Serves executions. */
-export function routeExecutions(router: Router, table: ExecutionTable, bootId: string): void {
+export function routeExecutions(router: Router, table: ExecutionTable, fence: Fence, bootId: string): void {
   router
     .stream(ExecutionService.method.startExecution, async (request, stream) => {
+      const { epoch } = stream.context;
       expectBoot(request.expectedBootId, bootId);
       const wish = parseStart(request);
       const fromOffset = parseOffset(request.fromOffset);
-      const { execution, joined } = await table.start(wish, fromOffset);
-      await follow(execution, stream, { ...request, asClient: true }, joined, bootId);
+      const { execution, joined } = await fence.effect(epoch, () => table.start(wish, fromOffset));
+      await execution.lookAgain();
+      // A start that a raise overtook may only look at what others started; what it started itself is its own.
+      const asClient = !joined || mayAct(fence, epoch);
+      await follow(execution, stream, { ...request, asClient }, { joined, bootId, fence });
     })
     .stream(ExecutionService.method.followExecution, async (request, stream) => {
       expectBoot(request.expectedBootId, bootId);
       const execution = table.require(parseExecutionId(request.executionId));
-      await follow(execution, stream, request, true, bootId);
+      await execution.lookAgain();
+      if (request.asClient) fence.admit(stream.context.epoch); // In the same step as it takes the client's place.
+      await follow(execution, stream, request, { joined: true, bootId, fence });
     })
-    .unary(ExecutionService.method.cancelExecution, async (request) => {
+    .unary(ExecutionService.method.cancelExecution, async (request, { epoch }) => {
       expectBoot(request.expectedBootId, bootId);
       const graceMs = parseDuration("grace", request.grace) ?? cancelGraceDefaultMs;
       if (graceMs > cancelGraceMaxMs) throw invalid("grace", `is longer than ${cancelGraceMaxMs} ms`);
       const execution = table.require(parseExecutionId(request.executionId));
       const alreadyEnded = execution.state.t === "ended";
-      await execution.end("cancelled", graceMs);
+      await execution.end("cancelled", graceMs, () => fence.admit(epoch));
       return { alreadyEnded };
     });
 }
@@ -38,22 +45,40 @@ interface FollowWish {
   readonly asClient: boolean;
 }
 
+interface FollowNeeds {
+  readonly joined: boolean;
+  readonly bootId: string;
+  readonly fence: Fence;
+}
+
+/** Follows it; the first step, in which it may become the command's client, is synchronous. */
 async function follow(
   execution: Execution,
   stream: AgentStream,
   wish: FollowWish,
-  joined: boolean,
-  bootId: string,
+  { joined, bootId, fence }: FollowNeeds,
 ): Promise<void> {
   const fromOffset = parseOffset(wish.fromOffset);
   const { log } = execution;
-  await execution.lookAgain();
   if (fromOffset > log.end) throw beyondEnd(execution.wish.id, fromOffset, log.end);
   const maxOutputBytes = wish.maxOutputBytes === undefined ? undefined : Number(wish.maxOutputBytes);
-  await new OutputFollower(execution, stream, { fromOffset, maxOutputBytes, asOwner: wish.asClient }).run(
-    joined,
-    bootId,
-  );
+  const mayEnd = (): boolean => mayAct(fence, stream.context.epoch);
+  const follower = new OutputFollower(execution, stream, {
+    fromOffset,
+    maxOutputBytes,
+    asOwner: wish.asClient,
+    mayEnd,
+  });
+  await follower.run(joined, bootId);
+}
+
+function mayAct(fence: Fence, epoch: bigint | undefined): boolean {
+  try {
+    fence.admit(epoch);
+    return true;
+  } catch {
+    return false; // Superseded: whoever asks does less then, and tells nobody.
+  }
 }
 
 function parseOffset(offset: bigint): number {

@@ -9,7 +9,7 @@ import {
 } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import { Drain } from "./drain.ts";
-import { endProcesses } from "./end-processes.ts";
+import { EndingWithdrawn, endProcesses } from "./end-processes.ts";
 import { launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
@@ -81,6 +81,8 @@ export class Execution {
   #leaderExit: { readonly status: ExitStatus; readonly ranMs: number } | undefined;
   #endCause: EndCause | undefined;
   #ending: Promise<readonly Process[]> | undefined;
+  /** Of those who wish the ending that is under way: each throws once it may not wish it any more. */
+  readonly #enders = new Set<() => void>();
   #finishing: Promise<void> | undefined;
   #owner: Owner | undefined;
   #held = false;
@@ -125,14 +127,17 @@ export class Execution {
   /**
    * Ends everything of it: SIGTERM, grace, SIGKILL. Concurrent calls share one ending. Resolves once nothing is left, which may
    * be before a slow reader has had the output and the result stands; rejects with CANCELLATION_UNCONFIRMED naming what
-   * survived. Without effect on one that has ended.
+   * survived. Without effect on one that has ended. `admit` throws once the caller may not go on: nothing is signalled for it then,
+   * and it rejects with that.
    */
-  async end(cause: EndCause, graceMs = cancelGraceDefaultMs): Promise<void> {
+  async end(cause: EndCause, graceMs = cancelGraceDefaultMs, admit = (): void => undefined): Promise<void> {
     await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to end.
     const program = this.#program;
     if (this.#state.t === "ended" || program === undefined) return;
+    admit();
     if (this.#leaderExit === undefined) this.#endCause ??= cause;
-    const survivors = await this.#endAll(program, graceMs).catch((error) => {
+    const survivors = await this.#endAll(program, graceMs, admit).catch((error) => {
+      if (error instanceof EndingWithdrawn) throw error.cause;
       throw unseen(this.wish.id, error);
     });
     if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
@@ -268,10 +273,12 @@ export class Execution {
     return true;
   }
 
-  #endAll(program: Program, graceMs: number): Promise<readonly Process[]> {
-    this.#ending ??= endProcesses(program.belonging, graceMs)
+  #endAll(program: Program, graceMs: number, admit = (): void => undefined): Promise<readonly Process[]> {
+    this.#enders.add(admit);
+    this.#ending ??= endProcesses(program.belonging, graceMs, () => this.#assertWished())
       .finally(() => {
         this.#ending = undefined;
+        this.#enders.clear();
       })
       .then((survivors) => {
         if (survivors.length > 0) this.#setState({ t: "unconfirmed", survivors });
@@ -279,6 +286,20 @@ export class Execution {
         return survivors;
       });
     return this.#ending;
+  }
+
+  /** Throws when of all who wished the ending none may any more. */
+  #assertWished(): void {
+    let refusal: unknown;
+    for (const admit of this.#enders) {
+      try {
+        admit();
+        return;
+      } catch (error) {
+        refusal = error;
+      }
+    }
+    throw refusal;
   }
 
   #endUnasked(cause: EndCause): void {

@@ -19,6 +19,7 @@ export class OutputFollower implements Owner {
   readonly #stream: AgentStream;
   readonly #limit: number;
   readonly #asOwner: boolean;
+  readonly #mayEnd: () => boolean;
   readonly #done = Promise.withResolvers<void>();
   #position: number;
   #delivered = 0;
@@ -30,13 +31,20 @@ export class OutputFollower implements Owner {
   constructor(
     execution: Execution,
     stream: AgentStream,
-    options: { readonly fromOffset: number; readonly maxOutputBytes: number | undefined; readonly asOwner: boolean },
+    options: {
+      readonly fromOffset: number;
+      readonly maxOutputBytes: number | undefined;
+      readonly asOwner: boolean;
+      /** Whether a wished end of the stream still may end the command. */
+      readonly mayEnd: () => boolean;
+    },
   ) {
     this.#execution = execution;
     this.#stream = stream;
     this.#position = options.fromOffset;
     this.#limit = options.maxOutputBytes ?? Number.POSITIVE_INFINITY;
     this.#asOwner = options.asOwner;
+    this.#mayEnd = options.mayEnd;
   }
 
   /** Where it is in the output. One that has had all it asked for holds nobody back. */
@@ -51,7 +59,8 @@ export class OutputFollower implements Owner {
     const stopWatchingState = this.#execution.watch(() => this.#pump());
     if (this.#asOwner) this.#execution.adopt(this);
     void this.#stream.callerEnd.then((end) => {
-      if (this.#asOwner) this.#execution.disown(this, end.t === "ended" && end.clientClosed);
+      // The client of a superseded holder ends nothing by going: the command waits for another, as after a lost link (G5a).
+      if (this.#asOwner) this.#execution.disown(this, end.t === "ended" && end.clientClosed && this.#mayEnd());
       this.#done.resolve();
     });
     try {

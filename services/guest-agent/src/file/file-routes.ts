@@ -5,7 +5,9 @@ import {
   WalkResponseSchema,
 } from "@holdfast/api/holdfast/guest/v1/file_pb";
 import type { AgentStream, Router } from "@holdfast/guest-link";
+import type { Fence } from "../fence/fence.ts";
 import { BatchSender } from "./batch-sender.ts";
+import type { Effect } from "./effect.ts";
 import { fileErrorOf } from "./file-errors.ts";
 import type { FileInfoInit } from "./file-info.ts";
 import { FileStreams } from "./file-streams.ts";
@@ -22,25 +24,50 @@ import { watchDirectory } from "./watch-directory.ts";
 import type { WorkspaceTree } from "./workspace-tree.ts";
 import { writeFile } from "./write-file.ts";
 
-/** Serves files. */
-export function routeFiles(router: Router, tree: WorkspaceTree, staging: Staging, libc: Libc | undefined): void {
+/** What files are served from. */
+export interface FileNeeds {
+  readonly tree: WorkspaceTree;
+  readonly staging: Staging;
+  readonly libc: Libc | undefined;
+  readonly fence: Fence;
+}
+
+/** Serves files. What changes them is judged again at each change (G5a). */
+export function routeFiles(router: Router, { tree, staging, libc, fence }: FileNeeds): void {
   const { stat, makeDirectory: make, move, remove, read, write, list, walk, watch } = FileService.method;
   const streams = new FileStreams();
+  const effectOf =
+    (epoch: bigint | undefined): Effect =>
+    (change) =>
+      fence.effect(epoch, change);
   router
     .unary(stat, async ({ path }) => ({ file: await answered(path, () => statFile(tree, path)) }))
-    .unary(make, async (request) => ({ file: await answered(request.path, () => makeDirectory(tree, request)) }))
-    .unary(move, async (request) => ({ file: await answered(request.to, () => moveFile(tree, libc, request)) }))
+    .unary(make, async (request, { epoch }) => ({
+      file: await answered(request.path, () => makeDirectory(tree, request, effectOf(epoch))),
+    }))
+    .unary(move, async (request, { epoch }) => ({
+      file: await answered(request.to, () => moveFile(tree, libc, request, effectOf(epoch))),
+    }))
     .stream(remove, (request, stream) =>
       streams.run(async () => {
-        await answered(request.path, () => removeFile(tree, request, stream.context.signal));
+        const { epoch, signal } = stream.context;
+        await answered(request.path, () => removeFile(tree, request, effectOf(epoch), signal));
         stream.sendMessage(RemoveResponseSchema, {});
       }),
     )
     .stream(read, (request, stream) => streams.run(() => answered(request.path, () => readFile(tree, request, stream))))
-    .upload(write, (request, upload, { signal }) =>
-      streams.run(async () => ({
-        file: await answered(request.path, () => writeFile(tree, staging, request, upload, signal)),
-      })),
+    .upload(write, (request, upload, { epoch, signal }) =>
+      streams.run(async () => {
+        const forget = fence.onRaise(epoch, (why) => upload.end(why));
+        try {
+          const effect = effectOf(epoch);
+          return {
+            file: await answered(request.path, () => writeFile({ tree, staging, effect }, request, upload, signal)),
+          };
+        } finally {
+          forget();
+        }
+      }),
     )
     .stream(list, ({ path }, stream) =>
       streams.run(() =>

@@ -2,6 +2,7 @@ import type { BigIntStats } from "node:fs";
 import { link, lstat, rename, unlink } from "node:fs/promises";
 import type { MoveRequest } from "@holdfast/api/holdfast/guest/v1/file_pb";
 import type { Name } from "./descriptor.ts";
+import type { Effect } from "./effect.ts";
 import { codeOf, fileErrorOf, invalidFile, refused } from "./file-errors.ts";
 import type { FileInfoInit } from "./file-info.ts";
 import { infoOf } from "./file-info.ts";
@@ -14,6 +15,7 @@ export async function moveFile(
   tree: WorkspaceTree,
   libc: Libc | undefined,
   request: MoveRequest,
+  effect: Effect,
 ): Promise<FileInfoInit> {
   using from = await tree.require(request.from, { follow: false });
   using to = await tree.resolve(request.to, { follow: false });
@@ -23,8 +25,11 @@ export async function moveFile(
   const source = from.within.parent.at(from.within.name);
   const target = to.within.parent.at(to.within.name);
   try {
-    if (request.replace) await renameOver(source, target, from, to);
-    else await renameToNothing(libc, source, target, from.entry.stat.isDirectory());
+    await effect(() =>
+      request.replace
+        ? renameOver(source, target, from, to)
+        : renameToNothing(libc, source, target, from.entry.stat.isDirectory()),
+    );
     await syncDirectory(to.within.parent);
     await syncDirectory(from.within.parent);
     using moved = await to.within.parent.pin(to.within.name);

@@ -59,7 +59,7 @@ export class Staging {
         using top = await this.#tree.resolve(path, { follow: false });
         if (!top.entry?.stat.isDirectory()) continue;
         using folder = await top.entry.pinned.pinDirectory(stagingName);
-        await clearDirectory(folder, new AbortController().signal);
+        await clearDirectory(folder, { signal: new AbortController().signal, effect: (change) => change() });
         await rmdir(top.entry.pinned.at(stagingName));
       } catch (error) {
         if (codeOf(error) !== "ENOENT") console.error(`clearing ${stagingName} of ${JSON.stringify(path)}:`, error);

@@ -2,6 +2,7 @@ import { type BigIntStats, realpathSync } from "node:fs";
 import { mkdir, readlink } from "node:fs/promises";
 import { pathMaxBytes, symlinksMax } from "@holdfast/contract";
 import { type Descriptor, pinConfigured } from "./descriptor.ts";
+import type { Effect } from "./effect.ts";
 import { codeOf, fileErrorOf, invalidFile, refused } from "./file-errors.ts";
 import { syncDirectory } from "./sync-directory.ts";
 
@@ -27,8 +28,8 @@ export interface Place extends Disposable {
 export interface ResolveOptions {
   /** Follow a symbolic link in the last component too. */
   readonly follow: boolean;
-  /** Make directories that are missing before the last component. */
-  readonly makeParents?: boolean;
+  /** Make directories that are missing before the last component, each as such a change. Absent: make none. */
+  readonly makeParents?: Effect;
 }
 
 /**
@@ -89,8 +90,8 @@ export class WorkspaceTree implements Disposable {
       if (name === stagingName) throw invalidFile("path", `leads to ${stagingName}, which is the guest agent's own`);
       const last = pending.length === 0;
       // Not before a `..`: what comes after it could still lead out, and nothing is made for a path that does.
-      const mayMake = options.makeParents === true && !pending.includes("..");
-      const pinned = await this.#pin(way, name, last, mayMake, path);
+      const make = pending.includes("..") ? undefined : options.makeParents;
+      const pinned = await this.#pin(way, name, last, make, path);
       if (pinned === undefined) return way.place(name, undefined);
       const stat = await way.owning(pinned, () => pinned.stat());
       if (stat.isSymbolicLink() && (!last || options.follow)) {
@@ -116,7 +117,13 @@ export class WorkspaceTree implements Disposable {
   }
 
   /** Undefined: nothing stands there, which only the last component may say. */
-  async #pin(way: Way, name: string, last: boolean, make: boolean, path: string): Promise<Descriptor | undefined> {
+  async #pin(
+    way: Way,
+    name: string,
+    last: boolean,
+    make: Effect | undefined,
+    path: string,
+  ): Promise<Descriptor | undefined> {
     for (;;) {
       try {
         return await way.top.pin(name);
@@ -124,9 +131,9 @@ export class WorkspaceTree implements Disposable {
         if (codeOf(error) !== "ENOENT") throw error;
       }
       if (last) return undefined;
-      if (!make) throw refused("FILE_NOT_FOUND", path, `there is no directory ${JSON.stringify(name)}`);
+      if (make === undefined) throw refused("FILE_NOT_FOUND", path, `there is no directory ${JSON.stringify(name)}`);
       try {
-        await mkdir(way.top.at(name), 0o755);
+        await make(() => mkdir(way.top.at(name), 0o755));
         await syncDirectory(way.top);
       } catch (error) {
         if (codeOf(error) !== "EEXIST") throw error; // Somebody else made it: look again what it is.

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import type { WriteRequest } from "@holdfast/api/holdfast/guest/v1/file_pb";
 import type { Upload } from "@holdfast/guest-link";
 import type { Descriptor } from "./descriptor.ts";
+import type { Effect } from "./effect.ts";
 import { codeOf, fileErrorOf, refused } from "./file-errors.ts";
 import { etagOf, type FileInfoInit, infoOf } from "./file-info.ts";
 import { checkMode } from "./file-mode.ts";
@@ -17,20 +18,29 @@ const fsync = promisify(fs.fsync);
 const fchmod = promisify(fs.fchmod);
 const fchown = promisify(fs.fchown);
 
+/** What a write works with. */
+export interface WriteNeeds {
+  readonly tree: WorkspaceTree;
+  readonly staging: Staging;
+  readonly effect: Effect;
+}
+
 /**
  * Replaces or makes a file: bytes go to a staged file, which gets its mode and owner, is synced, and only then takes the name; then the
  * directory is synced. Up to the rename any failure leaves what stood there untouched (G27).
  */
 export async function writeFile(
-  tree: WorkspaceTree,
-  staging: Staging,
+  { tree, staging, effect }: WriteNeeds,
   request: WriteRequest,
   upload: Upload,
   signal: AbortSignal,
 ): Promise<FileInfoInit> {
   const { path } = request;
   checkMode(request.mode);
-  using place = await tree.resolve(path, { follow: true, makeParents: request.makeParents });
+  using place = await tree.resolve(path, {
+    follow: true,
+    ...(request.makeParents ? { makeParents: effect } : {}),
+  });
   const { within, entry } = place;
   if (within === undefined) throw refused("NOT_REGULAR_FILE", path, "it is the workspace's root, a directory");
   const { parent, name } = within;
@@ -44,7 +54,7 @@ export async function writeFile(
     signal.throwIfAborted();
     // As late as can be: between this look and the rename, some microseconds, another's change would go unnoticed.
     if (request.ifUnchanged !== "") assertWished(await standing(parent, name), request);
-    await putInPlace(staged, parent, name, request);
+    await effect(() => putInPlace(staged, parent, name, request));
     await durable(parent, path);
     return await infoOf({ path: place.path, rawName: undefined }, await staged.file.stat(), undefined);
   } finally {

@@ -1,0 +1,68 @@
+import { AnsweredError } from "@holdfast/guest-link";
+
+/**
+ * Whether something may start in the guest (G24, G26). Every start runs through here: closing waits for those that were let in, so
+ * that what scans afterwards has seen all that there is.
+ */
+export class Quiet {
+  /** Reasons to stay closed that stand at the moment. Each is removed by whoever added it. */
+  readonly #closed = new Set<symbol>();
+  #starting = 0;
+  /** Wakes those who wait until nothing is being started. */
+  #idle: PromiseWithResolvers<void> | undefined;
+  #retired = false;
+
+  /** Nothing new starts at the moment, or ever again. */
+  get isQuiet(): boolean {
+    return this.#retired || this.#closed.size > 0;
+  }
+
+  get isRetired(): boolean {
+    return this.#retired;
+  }
+
+  /** Runs what starts something. Rejects with AGENT_RETIRING while the guest is quiet; nothing ran then. */
+  async start<T>(run: () => Promise<T>): Promise<T> {
+    if (this.isQuiet) throw this.#refusal();
+    this.#starting += 1;
+    try {
+      return await run();
+    } finally {
+      this.#starting -= 1;
+      if (this.#starting === 0) {
+        this.#idle?.resolve();
+        this.#idle = undefined;
+      }
+    }
+  }
+
+  /** Closes, and resolves once nothing is being started. Returns how to open again; calling that twice does nothing more. */
+  async close(): Promise<() => void> {
+    const reason = Symbol("quiet");
+    this.#closed.add(reason);
+    if (this.#starting > 0) {
+      this.#idle ??= Promise.withResolvers();
+      await this.#idle.promise;
+    }
+    return () => {
+      this.#closed.delete(reason);
+    };
+  }
+
+  /** Nothing starts any more: the agent is about to go. */
+  retire(): void {
+    this.#retired = true;
+  }
+
+  #refusal(): AnsweredError {
+    if (this.#retired) {
+      return new AnsweredError("AGENT_RETIRING", "Nothing was started: the guest has been asked to stop.");
+    }
+    return new AnsweredError(
+      "AGENT_RETIRING",
+      "Nothing was started: the guest is being brought to rest, or is held quiet. Files can still be read and written. " +
+        "Try again once the quiesce is released.",
+      { cause: "quiesce" },
+    );
+  }
+}
