@@ -46,6 +46,8 @@ export const watchedDirectoriesMax = 65_536;
 
 /** How long the agent may take from SIGTERM to exit. */
 export const agentStopWatchdogMs = 15_000;
+/** How much of that its quiesce may take; the rest is for the flush. */
+export const agentStopQuiesceMs = 6_000;
 /** How long the service asks a guest again to confirm a cancellation. */
 export const cancelAskAgainMs = 8_000;
 

@@ -4,6 +4,12 @@ import { systemClock } from "@holdfast/async";
 import { type GuestFeature, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
 import { LinkServer, Router } from "@holdfast/guest-link";
 import { type AgentConfig, stateDirectoryOf } from "./config.ts";
+import { routeDisk } from "./disk/disk-routes.ts";
+import { Flush, fileSystemOf } from "./disk/flush.ts";
+import { processScopeOf } from "./disk/process-scope.ts";
+import { Quiesce } from "./disk/quiesce.ts";
+import { Quiet } from "./disk/quiet.ts";
+import { stopGuest } from "./disk/stop-guest.ts";
 import { baseEnvironment } from "./execution/command-environment.ts";
 import { routeExecutions } from "./execution/execution-routes.ts";
 import { ExecutionTable } from "./execution/execution-table.ts";
@@ -21,23 +27,44 @@ import { serveReadiness } from "./ready-server.ts";
 /** A running agent. */
 export interface Agent {
   readonly port: number;
-  /** Admits nothing new, ends what runs, lets its readers have the ends, then closes. */
-  stop(graceMs: number): Promise<void>;
+  /** Admits nothing new, ends what runs, writes the disk out, lets readers have the ends, then closes. */
+  stop(): Promise<void>;
 }
 
 /** Between the last command's end and the closing of connections: what was sent has left by then. */
 const farewellMs = 250;
 
+/** Between the last program's end and the last result: what a leftover holds open is waited for. */
+const lastResultsMs = 2_000;
+
 /** What this agent serves; each name is announced only with the methods behind it. */
-export const servedFeatures: readonly GuestFeature[] = ["executions", "files", "holder-epoch", "probe"];
+export const servedFeatures: readonly GuestFeature[] = [
+  "executions",
+  "files",
+  "flush",
+  "holder-epoch",
+  "probe",
+  "quiesce",
+];
 
 /** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
 export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): Promise<Agent> {
   const stateDirectory = stateDirectoryOf(config);
   const fence = await openFence(stateDirectory); // Before the port opens: a guest that has forgotten its holder must not serve.
-  const environment = baseEnvironment(env, config.workspaceRoot);
+  // What runs in the guest is known by this entry, also where the agent does not see the whole pod.
+  const mark = { HOLDFAST_GUEST: config.bootId };
+  const environment = { ...baseEnvironment(env, config.workspaceRoot), ...mark };
+  const helpers = new Set<number>();
+  const scope = processScopeOf(`HOLDFAST_GUEST=${config.bootId}`, helpers);
+  const quiet = new Quiet();
   const pipes = new OutputPipes(join(dirname(config.readySocket), "pipes"));
-  const table = new ExecutionTable({ workspaceRoot: config.workspaceRoot, environment, clock: systemClock, pipes });
+  const table = new ExecutionTable({
+    workspaceRoot: config.workspaceRoot,
+    environment,
+    clock: systemClock,
+    pipes,
+    quiet,
+  });
   const router = new Router(admissionBy(fence));
   routeFence(router, fence);
   routeExecutions(router, table, fence, config.bootId);
@@ -45,34 +72,42 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const staging = new Staging(tree, config.workspaceRoot);
   await staging.clear(); // Before the port opens: what stands there then is a former agent's.
   routeFiles(router, { tree, staging, libc: loadLibc(), fence });
+  const fileSystem = await fileSystemOf(config.workspaceRoot);
+  const flush = fileSystem && new Flush(fileSystem);
+  routeDisk(router, { quiesce: new Quiesce(scope, quiet, systemClock), flush, fence });
+  const features = servedFeatures.filter((feature) => feature !== "flush" || flush !== undefined);
   router
     .unary(AgentService.method.health, async () => ({
-      serving: !table.isStopping,
+      serving: !quiet.isRetired,
+      quiet: quiet.isQuiet,
       protocolVersion: linkProtocolVersion,
-      features: [...servedFeatures],
+      features: [...features],
       bootId: config.bootId,
       runningExecutions: table.running.length,
       holderEpoch: fence.epoch,
       unconfirmedExecutions: table.unconfirmed.slice(0, leftoversNamedMax).map(({ wish }) => wish.id),
     }))
-    .unary(AgentService.method.probe, async () => ({ processStatus: await readOwnStatus(environment) }));
+    .unary(AgentService.method.probe, async () => ({ processStatus: await readOwnStatus(environment, helpers) }));
 
-  const link = new LinkServer(
-    { token: config.token, bootId: config.bootId, features: servedFeatures },
-    router,
-    systemClock,
-  );
+  const link = new LinkServer({ token: config.token, bootId: config.bootId, features }, router, systemClock);
   const port = await link.listen(config.host, config.port);
-  const readiness = await serveReadiness(config.readySocket, () => !table.isStopping);
+  const readiness = await serveReadiness(config.readySocket, () => !quiet.isRetired);
   pipes.prepare();
   return {
     port,
-    async stop(graceMs) {
-      await table.stop(graceMs);
-      await new Promise((resolve) => setTimeout(resolve, farewellMs));
+    async stop() {
+      quiet.retire();
+      for (const execution of table.running) execution.expectEnd("agent-stopped");
+      await stopGuest(scope, flush);
+      await Promise.race([Promise.all(table.running.map(({ ended }) => ended)), after(lastResultsMs)]);
+      await after(farewellMs);
       link.close();
       readiness.close();
       tree[Symbol.dispose]();
     },
   };
+}
+
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

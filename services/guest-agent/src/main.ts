@@ -2,9 +2,6 @@ import { agentStopWatchdogMs } from "@holdfast/contract";
 import { startAgent } from "./agent.ts";
 import { readConfig } from "./config.ts";
 
-/** Between SIGTERM and SIGKILL of what still runs when the agent is stopped: most of the watchdog's time. */
-const stopGraceMs = 6_000;
-
 // A defect in one call must not take the month's processes of others with it.
 process.on("uncaughtException", (error) => console.error("uncaught:", error));
 process.on("unhandledRejection", (reason) => console.error("unhandled rejection:", reason));
@@ -16,9 +13,9 @@ try {
   process.on("SIGTERM", () => {
     if (stopping) return; // A second SIGTERM changes nothing (G26).
     stopping = true;
-    console.error("stopping: ends what runs, then exits");
+    console.error("stopping: ends what runs, writes the disk out, then exits");
     setTimeout(() => process.exit(0), agentStopWatchdogMs).unref();
-    agent.stop(stopGraceMs).then(
+    agent.stop().then(
       () => process.exit(0),
       (error) => {
         console.error("stopping:", error);

@@ -4,8 +4,11 @@ import { AnsweredError } from "@holdfast/guest-link";
 const probeTimeoutMs = 5_000;
 const statusMaxBytes = 64 * 1024;
 
-/** The /proc/self/status of a process that is started as commands are. What it says is judged by the control plane. */
-export function readOwnStatus(environment: Readonly<Record<string, string>>): Promise<string> {
+/**
+ * The /proc/self/status of a process that is started as commands are. What it says is judged by the control plane. Its pid is among
+ * `helpers` while it runs: a quiesce must not make the guest look privileged.
+ */
+export function readOwnStatus(environment: Readonly<Record<string, string>>, helpers: Set<number>): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn("cat", ["/proc/self/status"], {
       cwd: "/",
@@ -15,6 +18,11 @@ export function readOwnStatus(environment: Readonly<Record<string, string>>): Pr
       timeout: probeTimeoutMs,
       killSignal: "SIGKILL",
     });
+    const { pid } = child;
+    if (pid !== undefined) {
+      helpers.add(pid);
+      child.once("exit", () => helpers.delete(pid));
+    }
     const chunks: Buffer[] = [];
     let bytes = 0;
     child.stdout.on("data", (chunk: Buffer) => {

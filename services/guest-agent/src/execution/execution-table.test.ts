@@ -12,6 +12,7 @@ import {
   retainedExecutionKeptMs,
 } from "@holdfast/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { Quiet } from "../disk/quiet.ts";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { Execution } from "./execution.ts";
 import { ExecutionTable } from "./execution-table.ts";
@@ -28,6 +29,7 @@ function tableOf() {
     environment,
     clock,
     pipes: new OutputPipes(join(root, "pipes")),
+    quiet: new Quiet(),
   });
   onTestFinished(async () => {
     await table.stop(0);

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "@holdfast/async";
 import { type ExecutionId, executionKeptMs, executionRecordsMax, retainedExecutionKeptMs } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
+import type { Quiet } from "../disk/quiet.ts";
 import { Execution } from "./execution.ts";
 import { LogBudget } from "./log-budget.ts";
 import type { OutputPipes } from "./output-pipes.ts";
@@ -14,6 +15,8 @@ export interface ExecutionTableOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly pipes: OutputPipes;
+  /** Lets starts through, or not. */
+  readonly quiet: Quiet;
 }
 
 const sweepMinMs = 1_000;
@@ -31,7 +34,6 @@ export class ExecutionTable {
   readonly #tombstones: Tombstones;
   #sweepAtMs = Number.POSITIVE_INFINITY;
   #cancelSweep: () => void = () => undefined;
-  #stopping = false;
 
   constructor(options: ExecutionTableOptions) {
     this.#options = options;
@@ -53,9 +55,13 @@ export class ExecutionTable {
       return { execution: known, joined: true };
     }
     this.#refuseIfBuried(wish);
-    if (this.#stopping) {
-      throw new AnsweredError("AGENT_RETIRING", "Nothing was started: the guest has been asked to stop.");
-    }
+    return this.#options.quiet.start(() => this.#startNew(wish, fromOffset));
+  }
+
+  async #startNew(
+    wish: StartWish,
+    fromOffset: number,
+  ): Promise<{ readonly execution: Execution; readonly joined: false }> {
     if (fromOffset > 0) throw beyondEnd(wish.id, fromOffset, 0);
     const cwd = directoryOf(wish.cwd, this.#options.workspaceRoot);
     this.#makeRoom();
@@ -96,13 +102,8 @@ export class ExecutionTable {
     return [...this.#records.values()].filter((execution) => execution.state.t === "unconfirmed");
   }
 
-  get isStopping(): boolean {
-    return this.#stopping;
-  }
-
-  /** Admits nothing new from here on, ends everything that runs, and resolves when that is over or found impossible. */
+  /** Ends everything that runs, and resolves when that is over or found impossible. */
   async stop(graceMs: number): Promise<void> {
-    this.#stopping = true;
     await Promise.allSettled(this.running.map((execution) => execution.end("agent-stopped", graceMs)));
   }
 

@@ -135,7 +135,7 @@ export class Execution {
     const program = this.#program;
     if (this.#state.t === "ended" || program === undefined) return;
     admit();
-    if (this.#leaderExit === undefined) this.#endCause ??= cause;
+    this.expectEnd(cause);
     const survivors = await this.#endAll(program, graceMs, admit).catch((error) => {
       if (error instanceof EndingWithdrawn) throw error.cause;
       throw unseen(this.wish.id, error);
@@ -143,6 +143,11 @@ export class Execution {
     if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
     void this.#finish(program);
     await this.#leaderGone.promise;
+  }
+
+  /** What ends it from here on, unless it has ended already, is put down to this cause. Nothing is signalled. */
+  expectEnd(cause: EndCause): void {
+    if (this.#leaderExit === undefined) this.#endCause ??= cause;
   }
 
   /** Looks whether what survived a kill has gone since; if so, it goes on to its end. */
