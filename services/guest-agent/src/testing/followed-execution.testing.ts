@@ -12,7 +12,7 @@ import {
   type StartExecutionRequest,
   StartExecutionResponseSchema,
 } from "@holdfast/api/holdfast/guest/v1/execution_pb";
-import type { AnsweredError, CallerStream, LinkClient } from "@holdfast/guest-link";
+import type { AnsweredError, CallerStream, GuestLink } from "@holdfast/guest-link";
 import { soon } from "./agent-process.testing.ts";
 
 type Command = MessageInitShape<typeof CommandSchema>;
@@ -129,7 +129,7 @@ export class FollowedExecution {
 
 /** Starts a command and follows it. */
 export async function start(
-  link: LinkClient,
+  link: GuestLink,
   executionId: string,
   command: Command,
   more: Start = {},
@@ -144,7 +144,7 @@ export async function start(
 
 /** Starts a shell script and follows it. */
 export function script(
-  link: LinkClient,
+  link: GuestLink,
   executionId: string,
   text: string,
   more: Start = {},
@@ -153,7 +153,7 @@ export function script(
 }
 
 /** Follows a command that exists. */
-export async function attach(link: LinkClient, executionId: string, more: Follow = {}): Promise<FollowedExecution> {
+export async function attach(link: GuestLink, executionId: string, more: Follow = {}): Promise<FollowedExecution> {
   const followed = new FollowedExecution(Number(more.fromOffset ?? 0));
   const request = { executionId, ...more };
   followed.stream = await link.open(ExecutionService.method.followExecution, request, followed.listener, {
@@ -162,7 +162,7 @@ export async function attach(link: LinkClient, executionId: string, more: Follow
   return followed;
 }
 
-export function cancel(link: LinkClient, executionId: string, graceMs?: number) {
+export function cancel(link: GuestLink, executionId: string, graceMs?: number) {
   const grace = graceMs === undefined ? {} : { grace: { seconds: 0n, nanos: graceMs * 1_000_000 } };
   return link.call(ExecutionService.method.cancelExecution, { executionId, ...grace }, { within: soon(15_000) });
 }
