@@ -167,6 +167,23 @@ describe("the holder epoch of a real agent", () => {
     expect(await reasonOf(cancel(old, "0-0"))).toBe("HOLDER_EPOCH_SUPERSEDED");
   }, 30_000);
 
+  it("G5a a removal that a raise overtakes goes no further, and says so", async () => {
+    const { link, root } = await fenced(1);
+    for (let at = 0; at < 300; at += 1) {
+      mkdirSync(join(root, "tree", String(at)), { recursive: true });
+      for (let file = 0; file < 20; file += 1) writeFileSync(join(root, "tree", String(at), String(file)), "");
+    }
+    const left = () => readdirSync(root, { recursive: true }).length;
+    const all = left();
+    const removal = await opened(link.under(1), "remove", "tree");
+    await eventually(() => left() < all);
+    await raise(link, 2);
+    const atAnswer = left();
+    expect(await reasonOfStream(removal)).toBe("HOLDER_EPOCH_SUPERSEDED");
+    expect(atAnswer).toBeGreaterThan(0);
+    expect(left()).toBe(atAnswer);
+  });
+
   it("G5a a cancel that a raise overtakes sends no further signal, and says so", async () => {
     const { link } = await fenced(1);
     const run = await script(link.under(1), "deaf", "trap 'echo heard' TERM; echo ready; while :; do sleep 0.05; done");
