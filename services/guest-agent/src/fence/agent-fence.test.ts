@@ -43,7 +43,7 @@ async function opened(link: GuestLink, method: "remove" | "write", path: string)
   const within = soon();
   const stream =
     method === "remove"
-      ? await link.open(remove, { path }, listener, { within })
+      ? await link.open(remove, { path, recursive: true }, listener, { within })
       : await link.open(write, { path }, listener, { within });
   return { stream, over };
 }
