@@ -133,6 +133,14 @@ export class FakeCluster implements Cluster {
     this.#write(sandbox, { mode, writtenBy: `foreign-${this.#uids}`, now: this.#clock.now() });
   }
 
+  /** A tool of another contract stores an epoch, and touches nothing else. */
+  foreignFence(id: WorkspaceId, epoch: number): void {
+    const sandbox = this.stored(id);
+    sandbox.stamps.holderEpoch = String(epoch);
+    sandbox.resourceVersion = String(Number(sandbox.resourceVersion) + 1);
+    this.#changed(sandbox);
+  }
+
   /** Somebody else deletes it, at once and with all that belongs to it. */
   foreignDelete(id: WorkspaceId): void {
     this.#remove(sandboxNameOf(id));
@@ -267,7 +275,7 @@ export class FakeCluster implements Cluster {
     const sandbox = this.#newSandbox(name, {
       template: template.name,
       disk: template.disk,
-      stamps: { createdBy, writtenBy, podTemplateHash: "sha256:00" },
+      stamps: { createdBy, writtenBy, podTemplateHash: "sha256:00", holderEpoch: epochText(wish.epoch) },
     });
     this.#sandboxes.set(name, sandbox);
     const written = readingOf(sandbox);
@@ -284,21 +292,24 @@ export class FakeCluster implements Cluster {
 
   #testsHold(sandbox: StoredSandbox, { reading, mode }: ModeWish): boolean {
     const { stamps } = reading;
-    const bothStamps = stamps.modeChangedAt !== undefined && stamps.writtenBy !== undefined;
+    const allStamps =
+      stamps.modeChangedAt !== undefined && stamps.writtenBy !== undefined && stamps.holderEpoch !== undefined;
     return (
       sandbox.uid === reading.uid &&
       (stamps.modeChangedAt === undefined || sandbox.stamps.modeChangedAt === stamps.modeChangedAt) &&
       (stamps.writtenBy === undefined || sandbox.stamps.writtenBy === stamps.writtenBy) &&
-      (bothStamps || sandbox.resourceVersion === reading.resourceVersion) &&
+      (stamps.holderEpoch === undefined || sandbox.stamps.holderEpoch === stamps.holderEpoch) &&
+      (allStamps || sandbox.resourceVersion === reading.resourceVersion) &&
       !(reading.mode === "Suspended" && mode === "Running" && sandbox.mode !== "Suspended")
     );
   }
 
   #write(
     sandbox: StoredSandbox,
-    wish: Pick<ModeWish, "mode" | "writtenBy" | "now"> & Partial<Pick<ModeWish, "volumeClaimUids">>,
+    wish: Pick<ModeWish, "mode" | "writtenBy" | "now" | "epoch"> & Partial<Pick<ModeWish, "volumeClaimUids">>,
   ): SandboxReading {
     sandbox.stamps.writtenBy = wish.writtenBy;
+    sandbox.stamps.holderEpoch = epochText(wish.epoch) ?? sandbox.stamps.holderEpoch;
     if (wish.volumeClaimUids) {
       const pairs = Object.entries(wish.volumeClaimUids).map(([claim, uid]) => `${claim}=${uid}`);
       sandbox.stamps.volumeClaimUids = pairs.join(",");
@@ -381,6 +392,10 @@ export class FakeCluster implements Cluster {
 
 function claimNames(disk: DiskVerdict, name: string): string[] {
   return disk.usable ? disk.entries.map((entry) => claimNameOf(entry, name)) : [];
+}
+
+function epochText(epoch: number | undefined): string | undefined {
+  return epoch === undefined ? undefined : String(epoch);
 }
 
 function noAnswer(): { readonly t: "unknown"; readonly cause: unknown } {

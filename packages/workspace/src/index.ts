@@ -7,6 +7,7 @@ export {
   WorkspaceFiles,
 } from "./calls/files.ts";
 export * from "./deps.ts";
+export type { Fencing, StartFencing, StopFencing } from "./fence/fencing.ts";
 export { listTemplates, type TemplateSummary } from "./inventory/list-templates.ts";
 export { readSummary } from "./inventory/read-summary.ts";
 export type { WatchFilter, WorkspaceNews } from "./inventory/watch/change.ts";

@@ -67,3 +67,23 @@ export class StopFlight<Result> {
     return flight;
   }
 }
+
+/** The running stops of one kind, by what their callers must agree on to share one. */
+export class StopFlights<Result> {
+  readonly #deps: WorkspaceDeps;
+  readonly #flights = new Map<string, StopFlight<Result>>();
+
+  constructor(deps: WorkspaceDeps) {
+    this.#deps = deps;
+  }
+
+  async join(key: string, wish: StopJoin<Result>): Promise<Result> {
+    const flight = this.#flights.get(key) ?? new StopFlight<Result>(this.#deps);
+    this.#flights.set(key, flight);
+    try {
+      return await flight.join(wish);
+    } finally {
+      if (!flight.isUnderWay && this.#flights.get(key) === flight) this.#flights.delete(key);
+    }
+  }
+}

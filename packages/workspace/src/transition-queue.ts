@@ -81,6 +81,7 @@ export class TransitionQueue {
         this.#turns -= 1;
         this.#ws.inTransition = false;
         this.#ws.waitingFor = undefined;
+        this.#ws.actingUnder = undefined;
         this.#preempt = undefined;
       }
     });

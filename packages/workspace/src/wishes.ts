@@ -1,4 +1,5 @@
 import type { SandboxUid } from "@holdfast/contract";
+import type { StartFencing, StopFencing } from "./fence/fencing.ts";
 
 /** What happens to a workspace that this call woke or created and that then could not be started (L19). */
 export type OnStartFailure = "suspend_if_woken" | "leave";
@@ -7,6 +8,8 @@ export type OnStartFailure = "suspend_if_woken" | "leave";
 export type Origin = "created" | "adopted_running" | "resumed" | "already_open";
 
 export interface OpenWish {
+  /** Undefined: it carries no epoch. */
+  readonly fencing?: StartFencing | undefined;
   /** Undefined: the configured default when creating; a standing workspace's own is not compared. */
   readonly template?: string | undefined;
   readonly create: "if_absent" | "must_exist" | "must_create";
@@ -18,6 +21,8 @@ export interface OpenWish {
 }
 
 export interface ResumeWish {
+  /** Undefined: it carries no epoch. */
+  readonly fencing?: StartFencing | undefined;
   /** Undefined: what the handle was opened with. */
   readonly onStartFailure?: OnStartFailure | undefined;
   readonly readyTimeoutMs: number;
@@ -29,6 +34,8 @@ export interface FlushWish {
 }
 
 export interface SuspendWish {
+  /** Undefined: it carries no epoch. */
+  readonly fencing?: StopFencing | undefined;
   readonly flush: FlushWish;
   readonly stopTimeoutMs: number;
 }

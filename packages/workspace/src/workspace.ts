@@ -1,10 +1,11 @@
 import type { Deadline } from "@holdfast/async";
-import type { SandboxUid, WorkspaceId } from "@holdfast/contract";
+import type { HolderEpoch, WorkspaceId } from "@holdfast/contract";
 import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { execute } from "./calls/execute.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
 import type { WorkspaceDeps } from "./deps.ts";
+import { fencingKey, unfenced } from "./fence/fencing.ts";
 import { summaryOf } from "./inventory/summary.ts";
 import { isOutlived } from "./outlived.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
@@ -13,7 +14,7 @@ import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
 import { boundGuestOf } from "./state/transitions.ts";
 import type { WorkspaceState } from "./state/workspace-state.ts";
-import { StopFlight } from "./stop-flights.ts";
+import { StopFlights } from "./stop-flights.ts";
 import { TransitionQueue } from "./transition-queue.ts";
 import { adopt } from "./verbs/adopt.ts";
 import { deleteWithDisk } from "./verbs/destroy.ts";
@@ -31,21 +32,23 @@ import type { DestroyWish, FlushReport, OpenWish, Origin, ResumeWish, SuspendWis
  */
 export class Workspace {
   readonly id: WorkspaceId;
-  /** Its files, through the bound guest. */
+  /** Its files, through the bound guest, for calls that carry no epoch. */
   readonly files: WorkspaceFiles;
   readonly #ws: Handle;
   readonly #transitions: TransitionQueue;
-  readonly #suspends: StopFlight<Suspended>;
-  /** By the uid that their callers expect, so that nobody joins the delete of what he did not mean. */
-  readonly #deletes = new Map<SandboxUid | undefined, StopFlight<boolean>>();
+  /** By whose word it is (L3). */
+  readonly #suspends: StopFlights<Suspended>;
+  /** By the uid that their callers expect, and whose word it is: nobody joins the delete of what he did not mean, or may not. */
+  readonly #deletes: StopFlights<boolean>;
 
   /** @param lateCreates the one that all handles of this process share. */
   constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates?: LateCreates) {
     this.id = id;
     this.#ws = new Handle(id, deps, lateCreates);
-    this.files = new WorkspaceFiles(this.#ws, (operation, error) => this.#named(operation, error));
+    this.files = this.filesUnder(undefined);
     this.#transitions = new TransitionQueue(this.#ws);
-    this.#suspends = new StopFlight(deps);
+    this.#suspends = new StopFlights(deps);
+    this.#deletes = new StopFlights(deps);
   }
 
   get state(): WorkspaceState {
@@ -129,10 +132,15 @@ export class Workspace {
     });
   }
 
-  /** Runs a command. Admission, the one rebind and the one re-read are inside. */
-  async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
+  /** Its files, for calls whose changes carry this epoch (L20). */
+  filesUnder(epoch: HolderEpoch | undefined): WorkspaceFiles {
+    return new WorkspaceFiles(this.#ws, epoch, (operation, error) => this.#named(operation, error));
+  }
+
+  /** Runs a command, under the caller's epoch. Admission, the one rebind and the one re-read are inside. */
+  async *execute(wish: ExecutionWish, signal: AbortSignal, epoch?: HolderEpoch): AsyncGenerator<ExecutionEvent> {
     try {
-      yield* execute(this.#ws, wish, signal);
+      yield* execute(this.#ws, wish, epoch, signal);
     } catch (error) {
       throw this.#named("Execute", error);
     }
@@ -189,38 +197,33 @@ export class Workspace {
   }
 
   #suspend(wish: SuspendWish, caller: AbortSignal): Promise<Suspended> {
-    const { flush, stopTimeoutMs } = wish;
-    return this.#suspends.join({
+    const { flush, stopTimeoutMs, fencing = unfenced } = wish;
+    return this.#suspends.join(fencingKey(fencing), {
       budgetMs: stopTimeoutMs,
       flushes: flush.enabled,
       caller,
       begin: (within) =>
         this.#transitions.stop(workspaceSuspended(this.#ws, "PREEMPTED"), () =>
-          this.#stop(() => suspend(this.#ws, flush, within)),
+          this.#stop(() => suspend(this.#ws, wish, within)),
         ),
       flushMissed: () => this.#flushMissed(),
       late: (begun) => this.#late("SUSPEND_UNCONFIRMED", "suspend", begun, stopTimeoutMs),
     });
   }
 
-  async #delete({ stopTimeoutMs, expectedSandboxUid }: DestroyWish, caller: AbortSignal): Promise<boolean> {
-    const flight = this.#deletes.get(expectedSandboxUid) ?? new StopFlight<boolean>(this.#ws.deps);
-    this.#deletes.set(expectedSandboxUid, flight);
-    try {
-      return await flight.join({
-        budgetMs: stopTimeoutMs,
-        flushes: false,
-        caller,
-        begin: (within) =>
-          this.#transitions.stop(workspaceDeleting(this.#ws), () =>
-            this.#stop(() => deleteWithDisk(this.#ws, expectedSandboxUid, within)),
-          ),
-        flushMissed: () => this.#flushMissed(),
-        late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
-      });
-    } finally {
-      for (const [uid, { isUnderWay }] of this.#deletes) if (!isUnderWay) this.#deletes.delete(uid);
-    }
+  #delete(wish: DestroyWish, caller: AbortSignal): Promise<boolean> {
+    const { stopTimeoutMs, expectedSandboxUid = "", fencing = unfenced } = wish;
+    return this.#deletes.join(`${expectedSandboxUid} ${fencingKey(fencing)}`, {
+      budgetMs: stopTimeoutMs,
+      flushes: false,
+      caller,
+      begin: (within) =>
+        this.#transitions.stop(workspaceDeleting(this.#ws), () =>
+          this.#stop(() => deleteWithDisk(this.#ws, wish, within)),
+        ),
+      flushMissed: () => this.#flushMissed(),
+      late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
+    });
   }
 
   /** A stop on a handle that knew nothing yet and could not even look leaves no handle. */

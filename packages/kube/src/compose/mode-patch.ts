@@ -15,6 +15,7 @@ export function composeModePatch(wish: ModeWish): readonly PatchOperation[] {
   const { reading } = wish;
   const changes = reading.mode !== wish.mode;
   const written: Record<string, string> = { [annotations.writtenBy]: wish.writtenBy };
+  if (wish.epoch !== undefined) written[annotations.holderEpoch] = String(wish.epoch);
   if (changes) written[annotations.modeChangedAt] = nextModeStamp(reading.stamps.modeChangedAt, wish.now);
   if (wish.volumeClaimUids !== undefined) {
     const uids = claimUidsText(wish.volumeClaimUids);
@@ -44,11 +45,13 @@ export function claimUidsText(uids: Readonly<Record<string, string>>): string {
 
 /** What must still be as it was read. Absence cannot be tested, so whatever is absent is covered by the resourceVersion. */
 function conditionsOf(reading: SandboxReading, isSuspend: boolean): readonly PatchOperation[] {
-  const { writtenBy, modeChangedAt } = reading.stamps;
+  const { writtenBy, modeChangedAt, holderEpoch } = reading.stamps;
   const tests = [test(uidPath, reading.uid)];
   if (writtenBy !== undefined) tests.push(test(annotationPath(annotations.writtenBy), writtenBy));
   if (modeChangedAt !== undefined) tests.push(test(annotationPath(annotations.modeChangedAt), modeChangedAt));
-  const isPartlyAbsent = writtenBy === undefined || modeChangedAt === undefined;
+  // Another holder may store an epoch and touch nothing else.
+  if (holderEpoch !== undefined) tests.push(test(annotationPath(annotations.holderEpoch), holderEpoch));
+  const isPartlyAbsent = writtenBy === undefined || modeChangedAt === undefined || holderEpoch === undefined;
   if (isPartlyAbsent || reading.lacks?.mode || reading.lacks?.annotations) {
     tests.push(test(resourceVersionPath, reading.resourceVersion));
   }

@@ -25,6 +25,7 @@ export function composeSandbox(wish: CreateWish, namespace: string, runtimeClass
         [annotations.podTemplateHash]: podTemplateHash(podTemplate),
         [annotations.createdBy]: wish.createdBy,
         [annotations.writtenBy]: wish.writtenBy,
+        ...(wish.epoch === undefined ? {} : { [annotations.holderEpoch]: String(wish.epoch) }),
       },
     },
     spec: {

@@ -6,6 +6,7 @@ import { type Guest, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import type { BindablePod } from "./bindable.ts";
+import { fenceGuest, type Judge, readAfterPod } from "./fence-guest.ts";
 import { judgePrivileges } from "./privilege.ts";
 
 /** The guest accepted a connection and did not answer the probe. */
@@ -19,23 +20,35 @@ export class ProbeUnanswered extends Error {
 /** How long an agent may take to answer the probe, and then its first health question, before it is dialled anew. */
 export const bindAnswerMs = 10_000;
 
+/** A guest that proved itself, and the object that it was fenced with. */
+export interface Dialled {
+  readonly bound: BoundGuest;
+  readonly sandbox: SandboxReading;
+}
+
 /**
- * Reaches the guest in this pod. Before anything else is asked of it, it proves that it is deprivileged (L17, G32). Throws
- * GUEST_PRIVILEGED, GuestNotReached, GuestLost or ProbeUnanswered.
+ * Reaches the guest in this pod. Before anything else is asked of it, it is fenced with what the object says, read after its pod was
+ * (L22), and then proves that it is deprivileged (L17, G32). Throws what `judge` throws, GUEST_PRIVILEGED, GuestNotReached, GuestLost,
+ * ProbeUnanswered or StandingMoved.
  */
 export async function dialGuest(
   ws: Handle,
   sandbox: SandboxReading,
   pod: BindablePod,
   within: Deadline,
-): Promise<BoundGuest> {
+  judge?: Judge,
+): Promise<Dialled> {
   const guest = ws.deps.guests.guest({ host: pod.ip, port: agentPort, podUid: pod.uid });
   try {
+    const now = await readAfterPod(ws, sandbox, within);
+    judge?.(now);
     using answer = within.within(bindAnswerMs);
+    const fenced = await fenceGuest(ws, guest, now, answer);
     await proveDeprivileged(ws, guest, answer);
     const health = await guest.health(answer);
     if (!health.serving) throw new GuestNotReached("retiring", `the agent in pod ${pod.name} is stopping`);
-    return { guest, pod, sandboxUid: sandbox.uid, features: health.features, bootId: health.bootId };
+    const { features, bootId } = health;
+    return { bound: { guest, pod, sandboxUid: now.uid, features, bootId, fenced }, sandbox: now };
   } catch (error) {
     guest.close();
     throw error;

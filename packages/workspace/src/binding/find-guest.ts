@@ -10,6 +10,7 @@ import { awaitChange, rereadAfterFailureMs } from "../waiting.ts";
 import { bindableOf, endedByItself, isCandidate } from "./bindable.ts";
 import { type ClaimUids, readClaims } from "./claims.ts";
 import { dialGuest, guestPrivileged, ProbeUnanswered } from "./dial-guest.ts";
+import { type Judge, StandingMoved } from "./fence-guest.ts";
 import { notReached } from "./guest-failure.ts";
 import type { LastLook } from "./start-problem.ts";
 
@@ -22,7 +23,7 @@ export type GuestSearch =
       readonly t: "bound";
       readonly bound: BoundGuest;
       readonly claimUids: ClaimUids;
-      /** The object as it was read before the pod. */
+      /** The object as it was read after the pod: its guest was fenced with what this says. */
       readonly sandbox: SandboxReading;
     }
   | Exclude<Found, { readonly t: "ours" }>
@@ -33,11 +34,12 @@ export type GuestSearch =
 
 /**
  * Waits for a bindable pod of this Running workspace and reaches the guest in it. Every try reads address and token afresh, from one
- * pod object. Throws what is not cured by waiting (GUEST_PRIVILEGED, WORKSPACE_REPLACED, …), and the caller's own cancellation.
+ * pod object. Throws what is not cured by waiting (GUEST_PRIVILEGED, WORKSPACE_REPLACED, …), what `judge` throws, and the caller's own
+ * cancellation.
  */
-export async function findGuest(ws: Handle, within: Deadline): Promise<GuestSearch> {
+export async function findGuest(ws: Handle, within: Deadline, judge?: Judge): Promise<GuestSearch> {
   using changes = ws.deps.cluster.changes(ws.name);
-  const search = new Search(ws);
+  const search = new Search(ws, judge);
   for (;;) {
     try {
       const outcome = await search.look(within);
@@ -66,6 +68,7 @@ async function awaitNext(changes: Subscription, within: Deadline, atMostMs: numb
 
 class Search {
   readonly #ws: Handle;
+  readonly #judge: Judge | undefined;
   #pods: readonly PodReading[] | undefined;
   #looks = 0;
   #walkedInOnTerminating = false;
@@ -75,8 +78,9 @@ class Search {
   #dials = 0;
   #lookFailed = false;
 
-  constructor(ws: Handle) {
+  constructor(ws: Handle, judge: Judge | undefined) {
     this.#ws = ws;
+    this.#judge = judge;
   }
 
   /** The longest time to the next look: short after a failure that may pass by itself, which no change tells of. */
@@ -106,8 +110,8 @@ class Search {
 
     const claimUids = await readClaims(ws, sandbox, reads);
     this.#dialling = pod.uid;
-    const bound = await dialGuest(ws, sandbox, pod, within);
-    return { t: "bound", bound, claimUids, sandbox };
+    const dialled = await dialGuest(ws, sandbox, pod, within, this.#judge);
+    return { t: "bound", claimUids, ...dialled };
   }
 
   /** Notes a failure that waiting may cure; throws any other. */
@@ -159,6 +163,7 @@ function mayPass(error: unknown): boolean {
   return (
     error instanceof GuestLost ||
     error instanceof ProbeUnanswered ||
+    error instanceof StandingMoved ||
     error instanceof DeadlineExceeded ||
     hasReason(error, "CLUSTER_UNAVAILABLE", "AGENT_RETIRING", "AGENT_UNREACHABLE")
   );

@@ -1,14 +1,20 @@
+import type { HolderEpoch } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
-import type { ExecutionEvent, ExecutionWish } from "../ports/guest.ts";
+import type { ExecutionEvent, ExecutionWish, Guest } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { callGuest } from "./guest-call.ts";
 
 /** Runs a command in the bound guest. The one rebind and the one re-read are those of every call (guest-call.ts). */
-export async function* execute(ws: Handle, wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
+export async function* execute(
+  ws: Handle,
+  wish: ExecutionWish,
+  epoch: HolderEpoch | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<ExecutionEvent> {
   let nextOffset = 0;
-  const open = async function* (bound: BoundGuest): AsyncGenerator<ExecutionEvent> {
-    for await (const event of bound.guest.execute(wish, signal)) {
+  const open = async function* (guest: Guest, bound: BoundGuest): AsyncGenerator<ExecutionEvent> {
+    for await (const event of guest.execute(wish, signal)) {
       if (event.t === "started") ws.noteBootId(bound, event.bootId);
       if (event.t === "output") nextOffset = event.offset + event.data.length;
       if (event.t === "gap") nextOffset = event.to;
@@ -16,7 +22,7 @@ export async function* execute(ws: Handle, wish: ExecutionWish, signal: AbortSig
     }
   };
   const lost = (cause: Error): HoldfastError => outcomeUnknown(ws, cause, wish, nextOffset);
-  yield* callGuest(ws, { feature: undefined, open, lost }, signal);
+  yield* callGuest(ws, { feature: undefined, claim: { changes: true, epoch }, open, lost }, signal);
 }
 
 /** Something was sent and no answer came: whether the command ran, runs or ended is not known. */

@@ -1,10 +1,10 @@
 import { Deadline } from "@holdfast/async";
-import { fileCallTimeoutMs } from "@holdfast/contract";
+import { fileCallTimeoutMs, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import type { FileInfo, ReadEvent, ReadWish, WalkWish, WatchEvent, WriteWish } from "../ports/files.ts";
+import type { Guest } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
-import type { BoundGuest } from "../state/workspace-state.ts";
-import { askGuest, callGuest } from "./guest-call.ts";
+import { askGuest, callGuest, type EpochClaim, readsOnly } from "./guest-call.ts";
 import { writeFile } from "./write-file.ts";
 
 export interface MakeDirectoryWish {
@@ -47,17 +47,23 @@ export type FileOperation =
  */
 export class WorkspaceFiles {
   readonly #ws: Handle;
+  readonly #change: EpochClaim;
   readonly #named: (operation: FileOperation, error: unknown) => unknown;
 
-  /** `named` adds to an error what it is about. */
-  constructor(ws: Handle, named: (operation: FileOperation, error: unknown) => unknown) {
+  /** `epoch`: of the calls that change something; those that only read need none. `named` adds to an error what it is about. */
+  constructor(
+    ws: Handle,
+    epoch: HolderEpoch | undefined,
+    named: (operation: FileOperation, error: unknown) => unknown,
+  ) {
     this.#ws = ws;
+    this.#change = { changes: true, epoch };
     this.#named = named;
   }
 
   async *read(wish: ReadWish, signal: AbortSignal): AsyncGenerator<ReadEvent, void> {
     let next = wish.offset;
-    const open = async function* ({ guest }: BoundGuest): AsyncGenerator<ReadEvent> {
+    const open = async function* (guest: Guest): AsyncGenerator<ReadEvent> {
       for await (const event of guest.files.read(wish, signal)) {
         if (event.t === "chunk") next = event.offset + event.data.byteLength;
         yield event;
@@ -69,22 +75,22 @@ export class WorkspaceFiles {
   }
 
   async write(wish: WriteWish, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<FileInfo> {
-    return await this.#told("WriteFile", () => writeFile(this.#ws, wish, content, signal));
+    return await this.#told("WriteFile", () => writeFile(this.#ws, wish, this.#change.epoch, content, signal));
   }
 
   async stat(path: string, signal: AbortSignal): Promise<FileInfo> {
     const lost = (cause: Error): HoldfastError => linkBroke(cause, `looking at ${path}`, "Call again.");
-    return await this.#ask("StatFile", ({ guest }, within) => guest.files.stat(path, within), lost, signal);
+    return await this.#ask("StatFile", (guest, within) => guest.files.stat(path, within), readsOnly, lost, signal);
   }
 
   async *list(path: string, signal: AbortSignal): AsyncGenerator<readonly FileInfo[], void> {
     const lost = (cause: Error): HoldfastError => linkBroke(cause, `listing ${path || "."}`, "List again.");
-    yield* this.#stream("ListDirectory", ({ guest }) => guest.files.list(path, signal), lost, signal);
+    yield* this.#stream("ListDirectory", (guest) => guest.files.list(path, signal), lost, signal);
   }
 
   async *walk(wish: WalkWish, signal: AbortSignal): AsyncGenerator<readonly FileInfo[], void> {
     const lost = (cause: Error): HoldfastError => linkBroke(cause, `listing ${wish.path || "."}`, "List again.");
-    yield* this.#stream("WalkFiles", ({ guest }) => guest.files.walk(wish, signal), lost, signal);
+    yield* this.#stream("WalkFiles", (guest) => guest.files.walk(wish, signal), lost, signal);
   }
 
   async makeDirectory(wish: MakeDirectoryWish, signal: AbortSignal): Promise<FileInfo> {
@@ -92,7 +98,8 @@ export class WorkspaceFiles {
       changeUnknown(cause, wish.path, "the directory was made. Look at it before making it again");
     return await this.#ask(
       "MakeDirectory",
-      ({ guest }, within) => guest.files.makeDirectory(wish, within),
+      (guest, within) => guest.files.makeDirectory(wish, within),
+      this.#change,
       lost,
       signal,
     );
@@ -103,7 +110,7 @@ export class WorkspaceFiles {
     const lost = (cause: Error): HoldfastError =>
       changeUnknown(cause, wish.path, `${what}. Look at it before going on`);
     await this.#told("RemoveFile", () =>
-      askGuest(this.#ws, { feature: "files", ask: ({ guest }) => guest.files.remove(wish, signal), lost }, signal),
+      askGuest(this.#ws, { feature: "files", claim: this.#change, ask: (guest) => guest.files.remove(wish, signal), lost }, signal),
     );
   }
 
@@ -114,23 +121,23 @@ export class WorkspaceFiles {
         wish.from,
         `it stands at ${wish.to} now, or still where it was. Look at both before going on`,
       );
-    return await this.#ask("MoveFile", ({ guest }, within) => guest.files.move(wish, within), lost, signal);
+    return await this.#ask("MoveFile", (guest, within) => guest.files.move(wish, within), this.#change, lost, signal);
   }
 
   async *watch(wish: WatchWish, signal: AbortSignal): AsyncGenerator<WatchEvent, void> {
     const lost = (cause: Error): HoldfastError =>
       linkBroke(cause, `watching ${wish.path || "."}`, "Changes may have been missed: watch again, then list.");
-    yield* this.#stream("WatchDirectory", ({ guest }) => guest.files.watch(wish, signal), lost, signal);
+    yield* this.#stream("WatchDirectory", (guest) => guest.files.watch(wish, signal), lost, signal);
   }
 
   async *#stream<Event>(
     operation: FileOperation,
-    open: (bound: BoundGuest) => AsyncIterable<Event>,
+    open: (guest: Guest) => AsyncIterable<Event>,
     lost: (cause: Error) => HoldfastError,
     signal: AbortSignal,
   ): AsyncGenerator<Event, void> {
     try {
-      yield* callGuest(this.#ws, { feature: "files", open, lost }, signal);
+      yield* callGuest(this.#ws, { feature: "files", claim: readsOnly, open, lost }, signal);
     } catch (error) {
       throw this.#named(operation, error);
     }
@@ -139,15 +146,16 @@ export class WorkspaceFiles {
   /** A short call: one that is not answered in time is over. */
   async #ask<Answer>(
     operation: FileOperation,
-    ask: (bound: BoundGuest, within: Deadline) => Promise<Answer>,
+    ask: (guest: Guest, within: Deadline) => Promise<Answer>,
+    claim: EpochClaim,
     lost: (cause: Error) => HoldfastError,
     signal: AbortSignal,
   ): Promise<Answer> {
-    const inTime = async (bound: BoundGuest): Promise<Answer> => {
+    const inTime = async (guest: Guest): Promise<Answer> => {
       using within = new Deadline(this.#ws.deps.clock, fileCallTimeoutMs, signal);
-      return await ask(bound, within);
+      return await ask(guest, within);
     };
-    return await this.#told(operation, () => askGuest(this.#ws, { feature: "files", ask: inTime, lost }, signal));
+    return await this.#told(operation, () => askGuest(this.#ws, { feature: "files", claim, ask: inTime, lost }, signal));
   }
 
   async #told<Answer>(operation: FileOperation, call: () => Promise<Answer>): Promise<Answer> {

@@ -1,8 +1,8 @@
 import { DeadlineExceeded, orAborted } from "@holdfast/async";
-import type { GuestFeature } from "@holdfast/contract";
+import type { GuestFeature, HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { presentable } from "../binding/guest-failure.ts";
-import { GuestLost, GuestNotReached } from "../ports/guest.ts";
+import { type Guest, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { admissionRefusal, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
@@ -10,12 +10,22 @@ import { admit } from "./admission.ts";
 import { rebind } from "./rebind.ts";
 import { holds, reread } from "./reread.ts";
 
+/** How a call stands to the workspace's fence (L20): what changes something carries its caller's epoch, or none. */
+export interface EpochClaim {
+  readonly changes: boolean;
+  readonly epoch: HolderEpoch | undefined;
+}
+
+/** What only reads needs no epoch, and carries none. */
+export const readsOnly: EpochClaim = { changes: false, epoch: undefined };
+
 /** One call of the data plane: what it asks of a guest, and what is to be said of it where its link broke. */
 export interface GuestCall<Event> {
   /** What the guest must have announced; undefined: every guest serves it. */
   readonly feature: GuestFeature | undefined;
-  /** Makes the call. Made once more, in another guest, where nothing of it was sent. */
-  readonly open: (bound: BoundGuest) => AsyncIterable<Event>;
+  readonly claim: EpochClaim;
+  /** Makes the call in this guest, which carries the call's epoch. Made once more, in another guest, where nothing of it was sent. */
+  readonly open: (guest: Guest, bound: BoundGuest) => AsyncIterable<Event>;
   /** True once the call cannot be made a second time, though nothing of it was delivered. */
   readonly isSpent?: () => boolean;
   /** The error of a call whose link broke after something was sent. */
@@ -40,7 +50,7 @@ export async function* callGuest<Event>(
     assertServes(ws, bound, call.feature);
     const giveBack = ws.leases.take(bound.guest);
     try {
-      for await (const event of call.open(bound)) {
+      for await (const event of call.open(bound.guest.under(call.claim.epoch), bound)) {
         begun = true;
         yield event;
       }
@@ -64,12 +74,12 @@ export async function* callGuest<Event>(
 /** A call with one answer. */
 export async function askGuest<Answer>(
   ws: Handle,
-  call: Omit<GuestCall<Answer>, "open"> & { readonly ask: (bound: BoundGuest) => Promise<Answer> },
+  call: Omit<GuestCall<Answer>, "open"> & { readonly ask: (guest: Guest, bound: BoundGuest) => Promise<Answer> },
   signal: AbortSignal,
 ): Promise<Answer> {
   const { ask, ...rest } = call;
-  const open = async function* (bound: BoundGuest): AsyncGenerator<Answer> {
-    yield await ask(bound);
+  const open = async function* (guest: Guest, bound: BoundGuest): AsyncGenerator<Answer> {
+    yield await ask(guest, bound);
   };
   for await (const answer of callGuest(ws, { ...rest, open }, signal)) return answer;
   throw new Error("a call with one answer ended without it");

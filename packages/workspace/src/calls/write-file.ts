@@ -1,3 +1,4 @@
+import type { HolderEpoch } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import type { FileInfo, WriteWish } from "../ports/files.ts";
 import { isHandleOver } from "../refusals.ts";
@@ -11,6 +12,7 @@ import { askGuest } from "./guest-call.ts";
 export async function writeFile(
   ws: Handle,
   wish: WriteWish,
+  epoch: HolderEpoch | undefined,
   source: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<FileInfo> {
@@ -20,7 +22,8 @@ export async function writeFile(
       ws,
       {
         feature: "files",
-        ask: ({ guest }) => guest.files.write(wish, content, signal),
+        claim: { changes: true, epoch },
+        ask: (guest) => guest.files.write(wish, content, signal),
         isSpent: () => content.state !== "untouched",
         lost: (cause) => outcomeUnknown(ws, wish, content, cause),
       },

@@ -2,7 +2,6 @@ import { HoldfastError } from "@holdfast/errors";
 import type { DiskVerdict, SandboxReading } from "../ports/cluster.ts";
 import { workspaceDeleting } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
-import { assertNotFenced } from "./holder-epoch.ts";
 
 /** L11: whether a standing object may be used by this call. Checked before anything is patched; a mismatch wakes nothing. */
 export function assertUsable(ws: Handle, reading: SandboxReading, template: string | undefined): void {
@@ -27,7 +26,6 @@ export function assertUsable(ws: Handle, reading: SandboxReading, template: stri
       "Correct the Sandbox, or the service's setting.",
     );
   }
-  assertNotFenced(reading);
   if (reading.shutdown) {
     ws.deps.log.warn(
       { workspaceId: ws.id, ...reading.shutdown },

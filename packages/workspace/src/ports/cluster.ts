@@ -1,5 +1,5 @@
 import type { Deadline, Subscription } from "@holdfast/async";
-import type { PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
+import type { HolderEpoch, PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
 import type { HoldfastError } from "@holdfast/errors";
 
 /** What was last asked of a workspace. An absent mode reads as Running. */
@@ -97,18 +97,22 @@ export interface CreateWish {
   readonly createdBy: string;
   /** Random per call. */
   readonly writtenBy: string;
+  /** Stored with the object; undefined: no annotation. */
+  readonly epoch?: HolderEpoch | undefined;
 }
 
 /**
- * A conditional patch of the mode, composed from `reading`: applies only if uid, stamp and written-by are still those (where one
- * of the last two is absent, if the resourceVersion is), and a wake only if the mode is still Suspended. Where the mode does not
- * move (a suspend sent again, a Running that defeats an unresolved suspend) only written-by is written, and no stamp.
+ * A conditional patch of the mode, composed from `reading`: applies only if uid, stamp, written-by and the epoch's text are still those
+ * (where one of the last three is absent, if the resourceVersion is), and a wake only if the mode is still Suspended. Where the mode
+ * does not move (a suspend sent again, a Running that defeats an unresolved suspend, a take-over) no stamp is written.
  */
 export interface ModeWish {
   readonly reading: SandboxReading;
   readonly mode: Mode;
   /** Random per call: read back, it proves that this write landed. */
   readonly writtenBy: string;
+  /** Stored with the mode; undefined: the annotation is left as it is. */
+  readonly epoch?: HolderEpoch | undefined;
   /** Written with a suspend when known. */
   readonly volumeClaimUids: Readonly<Record<string, string>> | undefined;
   /** For the mode-changed stamp: max(now, stamp read + 1 ms). */

@@ -1,4 +1,4 @@
-import { bootIdOf, podUidOf, sandboxUidOf } from "@holdfast/contract";
+import { bootIdOf, holderEpochFrom, podUidOf, sandboxUidOf } from "@holdfast/contract";
 import { type Stage, stage, workspaceId } from "@holdfast/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Handle } from "./handle.ts";
@@ -16,7 +16,8 @@ beforeEach(() => {
 
 function boundIn(uid: typeof first): BoundGuest {
   const guest = on.guests.guest({ host: "10.0.0.1", port: 1024, podUid: uid });
-  return { guest, pod: { uid } as never, sandboxUid: sandboxUidOf("s"), features: [], bootId: bootIdOf("b") };
+  const facts = { sandboxUid: sandboxUidOf("s"), features: [], bootId: bootIdOf("b"), fenced: holderEpochFrom(0) };
+  return { guest, pod: { uid } as never, ...facts };
 }
 
 describe("news", () => {

@@ -1,6 +1,14 @@
 import { SingleFlight } from "@holdfast/async";
-import { type BootId, type PodUid, type SandboxUid, sandboxNameOf, type WorkspaceId } from "@holdfast/contract";
+import {
+  type BootId,
+  type HolderEpoch,
+  type PodUid,
+  type SandboxUid,
+  sandboxNameOf,
+  type WorkspaceId,
+} from "@holdfast/contract";
 import type { WorkspaceDeps } from "../deps.ts";
+import { holderEpochOf } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import type { OnStartFailure, Origin } from "../wishes.ts";
 import type { Fact, News } from "./facts.ts";
@@ -17,6 +25,15 @@ export interface KnownObject {
   readonly template: string | undefined;
   readonly revision: string | undefined;
   readonly root: string | undefined;
+  /** The stored epoch; undefined when it cannot be read as a number. */
+  readonly holderEpoch: HolderEpoch | undefined;
+}
+
+/** What moved the state last, and under which epoch, where a call that carried one did. */
+export interface LastTransition {
+  readonly cause: string;
+  readonly at: number;
+  readonly epoch: HolderEpoch | undefined;
 }
 
 /** What a handle last confirmed: while all three still stand, nobody wrote since (L5). */
@@ -44,6 +61,8 @@ export class Handle {
 
   /** Set by the queue: true while a recipe runs. */
   inTransition = false;
+  /** The epoch of the call whose recipe runs, once its gate let it pass; undefined: it carries none. Cleared by the queue. */
+  actingUnder: HolderEpoch | undefined;
   /** What a recipe waits for, for people. */
   waitingFor: string | undefined;
   known: KnownObject | undefined;
@@ -57,27 +76,27 @@ export class Handle {
 
   /** Replaced only by commit() and observe(). Read it once per step: it may change across any await. */
   #state: WorkspaceState = { t: "opening" };
-  #transition: { readonly cause: string; readonly at: number };
+  #transition: LastTransition;
 
   constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates = new LateCreates()) {
     this.lateCreates = lateCreates;
     this.id = id;
     this.name = sandboxNameOf(id);
     this.deps = deps;
-    this.#transition = { cause: "opening", at: deps.clock.now() };
+    this.#transition = { cause: "opening", at: deps.clock.now(), epoch: undefined };
   }
 
   get state(): WorkspaceState {
     return this.#state;
   }
 
-  get transition(): { readonly cause: string; readonly at: number } {
+  get transition(): LastTransition {
     return this.#transition;
   }
 
   /** Takes a fact that the running recipe confirmed. */
   commit(fact: Fact): void {
-    this.#enter(next(this.#state, fact), fact.t);
+    this.#enter(next(this.#state, fact), fact.t, this.actingUnder);
   }
 
   /** Takes news that may be late. False: dropped, because it is about another pod, or the recipe that runs will see for itself. */
@@ -99,12 +118,22 @@ export class Handle {
   /** Keeps what an uncached read showed. */
   remember(reading: SandboxReading): void {
     this.unresolved.settleBy(reading);
+    const epoch = holderEpochOf(reading.stamps.holderEpoch);
     this.known = {
       sandboxUid: reading.uid,
       template: reading.template,
       revision: reading.stamps.podTemplateHash,
       root: reading.disk.usable ? reading.disk.root : undefined,
+      holderEpoch: epoch === "unreadable" ? undefined : epoch,
     };
+  }
+
+  /** Keeps the epoch that the bound guest confirmed; what a guest that was left confirms changes nothing. */
+  noteFenced(of: BoundGuest, fenced: HolderEpoch): void {
+    const state = this.#state;
+    if (state.t === "active" && state.bound.guest === of.guest && state.bound.fenced < fenced) {
+      this.#state = { t: "active", bound: { ...state.bound, fenced } };
+    }
   }
 
   /** Notes what stands as confirmed by this handle. */
@@ -124,10 +153,10 @@ export class Handle {
     );
   }
 
-  #enter(state: WorkspaceState, cause: string): void {
+  #enter(state: WorkspaceState, cause: string, epoch?: HolderEpoch): void {
     const before = boundGuestOf(this.#state)?.guest;
     this.#state = state;
-    this.#transition = { cause, at: this.deps.clock.now() };
+    this.#transition = { cause, at: this.deps.clock.now(), epoch };
     this.waitingFor = undefined;
     if (before === undefined || before === boundGuestOf(state)?.guest) return;
     if (state.t === "suspended" || state.t === "gone") this.leases.end(before);

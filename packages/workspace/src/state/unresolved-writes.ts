@@ -8,6 +8,7 @@ export class UnresolvedWrites {
   #suspend: SandboxReading | undefined;
   #wake: SandboxReading | undefined;
   #delete: SandboxReading | undefined;
+  #stamp: SandboxReading | undefined;
 
   get suspend(): boolean {
     return this.#suspend !== undefined;
@@ -19,7 +20,7 @@ export class UnresolvedWrites {
   }
 
   get any(): boolean {
-    return this.stop || this.#wake !== undefined;
+    return this.stop || this.#wake !== undefined || this.#stamp !== undefined;
   }
 
   suspendSentFrom(reading: SandboxReading): void {
@@ -28,6 +29,11 @@ export class UnresolvedWrites {
 
   wakeSentFrom(reading: SandboxReading): void {
     this.#wake = reading;
+  }
+
+  /** A write that moves no mode: it stores an epoch, or a mark of ours. */
+  stampSentFrom(reading: SandboxReading): void {
+    this.#stamp = reading;
   }
 
   deleteSentFrom(reading: SandboxReading): void {
@@ -47,12 +53,14 @@ export class UnresolvedWrites {
     this.#suspend = undefined;
     this.#wake = undefined;
     this.#delete = undefined;
+    this.#stamp = undefined;
   }
 
   /** Drops what this reading shows can no longer land. */
   settleBy(reading: SandboxReading): void {
     if (this.#suspend && hasMoved(this.#suspend, reading)) this.#suspend = undefined;
     if (this.#wake && hasMoved(this.#wake, reading)) this.#wake = undefined;
+    if (this.#stamp && hasMoved(this.#stamp, reading)) this.#stamp = undefined;
     if (this.#delete && (reading.deleting || this.#delete.resourceVersion !== reading.resourceVersion)) {
       this.#delete = undefined;
     }
@@ -61,16 +69,27 @@ export class UnresolvedWrites {
 
 /** True when a patch that was composed from `before` can no longer apply to what `now` shows: something that it tests moved. */
 export function hasMoved(before: SandboxReading, now: SandboxReading): boolean {
+  return wasWritten(before, now) || (testsResourceVersion(before) && before.resourceVersion !== now.resourceVersion);
+}
+
+/** True when somebody wrote what our contract is about: what was decided on `before` must be decided again. */
+export function wasWritten(before: SandboxReading, now: SandboxReading): boolean {
   return (
     before.uid !== now.uid ||
     before.mode !== now.mode ||
     before.stamps.modeChangedAt !== now.stamps.modeChangedAt ||
     before.stamps.writtenBy !== now.stamps.writtenBy ||
-    (testsResourceVersion(before) && before.resourceVersion !== now.resourceVersion)
+    before.stamps.holderEpoch !== now.stamps.holderEpoch
   );
 }
 
 /** Absence cannot be tested, so a patch tests the resourceVersion where a stamp or the mode is. (docs/design/object-contract.md) */
 function testsResourceVersion({ stamps, lacks }: SandboxReading): boolean {
-  return stamps.modeChangedAt === undefined || stamps.writtenBy === undefined || lacks?.mode === true;
+  return (
+    stamps.modeChangedAt === undefined ||
+    stamps.writtenBy === undefined ||
+    stamps.holderEpoch === undefined ||
+    lacks?.mode === true ||
+    lacks?.annotations === true
+  );
 }

@@ -1,4 +1,4 @@
-import type { BootId, PodUid, SandboxUid } from "@holdfast/contract";
+import type { BootId, HolderEpoch, PodUid, SandboxUid } from "@holdfast/contract";
 import type { PodReading } from "../ports/cluster.ts";
 import type { Guest } from "../ports/guest.ts";
 
@@ -10,6 +10,8 @@ export interface BoundGuest {
   readonly features: readonly string[];
   /** The first reply is the baseline. */
   readonly bootId: BootId;
+  /** The holder epoch that this guest confirmed to this handle; 0 where none was stored. It may stand higher by now, never lower. */
+  readonly fenced: HolderEpoch;
 }
 
 /** Where a handle stands. What a state may use lives in it, so that it cannot be asked for wrongly. (docs/design/lifecycle.md) */

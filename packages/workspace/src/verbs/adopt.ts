@@ -1,6 +1,8 @@
 import type { Deadline } from "@holdfast/async";
 import { notUsableYet } from "../binding/start-problem.ts";
-import { gate } from "../fence/gate.ts";
+import { unfenced } from "../fence/fencing.ts";
+import { requireStanding } from "../fence/gate.ts";
+import { storedEpoch } from "../fence/holder-epoch.ts";
 import { assertIngressSettled, assertUsable } from "../fence/standing.ts";
 import { workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
@@ -8,14 +10,18 @@ import { bindStarted } from "./bind-started.ts";
 import { startAttempt } from "./start-attempt.ts";
 import { starting } from "./starting.ts";
 
-/** Takes on a workspace that runs. Never creates, wakes or stamps; what the call does not name is not compared. */
+/**
+ * Takes on a workspace that runs, whoever holds it: its guest judges each call's epoch. Never creates, wakes or stamps; what the call
+ * does not name is not compared.
+ */
 export async function adopt(ws: Handle, within: Deadline): Promise<void> {
-  await starting(ws, startAttempt(ws, "leave"), within, async () => {
+  await starting(ws, startAttempt(ws, "leave", unfenced), within, async () => {
     assertIngressSettled(ws);
-    const sandbox = await gate(ws, within);
+    const sandbox = await requireStanding(ws, within);
     assertUsable(ws, sandbox, undefined);
+    storedEpoch(sandbox); // One that cannot be read cannot be told to the guest.
     if (sandbox.mode === "Suspended") throw workspaceSuspended(ws, "ADMISSION");
-    await bindStarted(ws, within, (look) => notUsableYet(ws, look));
+    await bindStarted(ws, undefined, within, (look) => notUsableYet(ws, look));
     ws.origin ??= "adopted_running";
     return "adopted_running";
   });

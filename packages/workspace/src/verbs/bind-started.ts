@@ -10,16 +10,21 @@ import {
   workspaceSuspended,
 } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
+import { assertStillHeld, type StartAttempt } from "./start-attempt.ts";
 
-/** Waits for the guest of a workspace that was asked to run, and commits it. */
+/**
+ * Waits for the guest of a workspace that was asked to run, and commits it. A call that lost the workspace to another holder meanwhile is
+ * refused. `attempt`: undefined for what holds nothing.
+ */
 export async function bindStarted(
   ws: Handle,
+  attempt: StartAttempt | undefined,
   within: Deadline,
   onTimeout: (look: LastLook) => Error = (look) => startTimeout(ws, look, within.budgetMs),
 ): Promise<void> {
   ws.lateCreates.takeOn(ws.id);
   ws.waitingFor = "a pod that is ready, and its guest";
-  const search = await findGuest(ws, within);
+  const search = await findGuest(ws, within, (sandbox) => attempt && assertStillHeld(attempt, sandbox));
   if (search.t !== "bound") throw startError(ws, search, onTimeout);
   ws.confirm(search.sandbox);
   ws.claimUids = search.claimUids;

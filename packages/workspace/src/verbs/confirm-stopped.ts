@@ -2,7 +2,7 @@ import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import { clusterRequestTimeoutMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { hasEnded } from "../binding/bindable.ts";
-import { gate } from "../fence/gate.ts";
+import { requireStanding } from "../fence/gate.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange, rereadAfterFailureMs } from "../waiting.ts";
@@ -48,7 +48,7 @@ export async function confirmStopped(ws: Handle, patchedGeneration: number, with
 /** Somebody who woke it meanwhile wins: it is never called suspended. */
 async function readStillSuspended(ws: Handle, within: Deadline): Promise<SandboxReading> {
   using read = within.within(clusterRequestTimeoutMs);
-  const sandbox = await gate(ws, read);
+  const sandbox = await requireStanding(ws, read); // Whoever holds it by now: what is looked for is true of it or not.
   if (sandbox.mode === "Suspended") return sandbox;
   ws.commit({ t: "suspendOvertaken" });
   throw new HoldfastError("SUSPEND_OVERTAKEN", {

@@ -1,21 +1,26 @@
 import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import type { SandboxUid } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
-import { findOwn, readOwn } from "../fence/gate.ts";
-import { assertNotFenced } from "../fence/holder-epoch.ts";
+import { type StopFencing, unfenced } from "../fence/fencing.ts";
+import { findOwn, pass, readOwn } from "../fence/gate.ts";
 import type { Remains, SandboxReading } from "../ports/cluster.ts";
 import { handleOver, workspaceReplaced } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange } from "../waiting.ts";
+import type { DestroyWish } from "../wishes.ts";
 import { deleteObject } from "../writes/delete-object.ts";
 import { lateCreateSoughtMs } from "./late-create.ts";
+
+/** Which object, and whose word it is. */
+export type DeleteWishes = Pick<DestroyWish, "expectedSandboxUid" | "fencing">;
 
 /**
  * Deletes the workspace *and its disk*, because the caller asked for it by name (L4). Resolves only after the object, its pods and
  * its claims have been seen gone (L34). One that is gone already is a success. Returns true when a DELETE of this call's was sent:
  * false where nothing stood, or somebody else had deleted it before.
  */
-export async function deleteWithDisk(ws: Handle, expected: SandboxUid | undefined, within: Deadline): Promise<boolean> {
+export async function deleteWithDisk(ws: Handle, wish: DeleteWishes, within: Deadline): Promise<boolean> {
+  const { expectedSandboxUid: expected, fencing = unfenced } = wish;
   if (ws.state.t === "gone") {
     if (ws.state.why === "deleted" || ws.state.why === "absent") return false;
     throw handleOver(ws, ws.state.why);
@@ -28,10 +33,10 @@ export async function deleteWithDisk(ws: Handle, expected: SandboxUid | undefine
     ws.commit({ t: "vanished", why: "absent" });
     return false;
   }
-  if (sandbox) assertNotFenced(sandbox);
+  if (sandbox) pass(ws, sandbox, fencing);
   ws.deleteAsked = going;
   ws.commit({ t: "deleteBegan" }); // Drops the guest: from here on no data-plane call is admitted.
-  if (sandbox && !sandbox.deleting) await send(ws, sandbox, within);
+  if (sandbox && !sandbox.deleting) await send(ws, sandbox, fencing, within);
   await confirmDeleted(ws, going, within);
   ws.commit({ t: "deleted" });
   return sandbox !== undefined && !sandbox.deleting;
@@ -52,8 +57,8 @@ async function readExpected(
   throw handleOver(ws, "replaced"); // A new handle may delete it.
 }
 
-async function send(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
-  const outcome = await deleteObject(ws, sandbox, within);
+async function send(ws: Handle, sandbox: SandboxReading, fencing: StopFencing, within: Deadline): Promise<void> {
+  const outcome = await deleteObject(ws, sandbox, fencing, within);
   if (outcome.t === "accepted") return;
   // Unknown: it stays deleting, since a late DELETE can still land. No suspend is sent in its place.
   if (outcome.t === "unknown") throw unconfirmed(ws, within, undefined, outcome.cause);

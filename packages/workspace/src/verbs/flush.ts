@@ -49,7 +49,7 @@ async function askUnbound(ws: Handle, sandbox: SandboxReading, within: Deadline)
   try {
     const pod = bindableOf(await ws.deps.cluster.readPods(sandbox, dial), ws.left);
     if (!pod) return skipped("There is no running guest to ask.");
-    const bound = await dialGuest(ws, sandbox, pod, dial);
+    const { bound } = await dialGuest(ws, sandbox, pod, dial);
     bound.guest.close();
     return unsupported();
   } catch (error) {

@@ -1,6 +1,8 @@
 import type { Deadline } from "@holdfast/async";
 import { HoldfastError } from "@holdfast/errors";
-import { readOwn } from "../fence/gate.ts";
+import { unfenced } from "../fence/fencing.ts";
+import { pass, readOwn } from "../fence/gate.ts";
+import { epochOfNew } from "../fence/holder-epoch.ts";
 import { assertDiskUsable, assertIngressSettled, assertUsable } from "../fence/standing.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import { workspaceNotFound, workspaceReplaced } from "../refusals.ts";
@@ -8,23 +10,23 @@ import type { Handle } from "../state/handle.ts";
 import type { OpenWish, Origin } from "../wishes.ts";
 import { createWorkspace } from "../writes/create-workspace.ts";
 import { bindStarted } from "./bind-started.ts";
-import { type StartAttempt, startAttempt } from "./start-attempt.ts";
+import { reopen } from "./reopen.ts";
+import { newMark, type StartAttempt, startAttempt } from "./start-attempt.ts";
 import { starting } from "./starting.ts";
 import { wake } from "./wake.ts";
 
 /** Creates the workspace, or adopts the one that stands; answers once its guest is bound. */
 export async function open(ws: Handle, wish: OpenWish, within: Deadline): Promise<Origin> {
   const onStartFailure = wish.onStartFailure ?? "suspend_if_woken";
-  return await starting(ws, startAttempt(ws, onStartFailure), within, async (attempt) => {
+  return await starting(ws, startAttempt(ws, onStartFailure, wish.fencing ?? unfenced), within, async (attempt) => {
     assertIngressSettled(ws);
     const standing = await lookFirst(ws, wish, within);
-    if (standing && isOpenAlready(ws, standing)) return "already_open";
+    const reopened = standing && (await reopen(ws, standing, attempt, wish.template, within));
+    if (reopened?.kept) return "already_open";
     ws.onStartFailure = onStartFailure;
-    if (ws.state.t !== "opening") ws.commit({ t: "resumeBegan" });
-    const origin = standing
-      ? await wake(ws, standing, attempt, wish.template, within)
-      : await createOrAdopt(ws, wish, attempt, within);
-    await bindStarted(ws, within);
+    if (ws.state.t !== "opening" && ws.state.t !== "resuming") ws.commit({ t: "resumeBegan" });
+    const origin = reopened?.origin ?? (await runIt(ws, standing, wish, attempt, within));
+    await bindStarted(ws, attempt, within);
     ws.origin ??= origin;
     return origin;
   });
@@ -48,11 +50,19 @@ function assertStandingWanted(ws: Handle, wish: OpenWish, standing: SandboxReadi
   const expected = wish.expectedSandboxUid;
   if (expected !== undefined && standing.uid !== expected) throw workspaceReplaced(ws, expected, standing);
   assertUsable(ws, standing, wish.template);
+  pass(ws, standing, wish.fencing ?? unfenced);
   if (wish.create === "must_create") throw workspaceExists(ws);
 }
 
-function isOpenAlready(ws: Handle, standing: SandboxReading): boolean {
-  return ws.state.t === "active" && ws.stillConfirmed(standing);
+function runIt(
+  ws: Handle,
+  standing: SandboxReading | undefined,
+  wish: OpenWish,
+  attempt: StartAttempt,
+  within: Deadline,
+): Promise<Origin> {
+  if (standing) return wake(ws, standing, attempt, wish.template, within);
+  return createOrAdopt(ws, wish, attempt, within);
 }
 
 async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, within: Deadline): Promise<Origin> {
@@ -61,7 +71,10 @@ async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, 
   const template = await ws.deps.cluster.readTemplate(name, within);
   assertDiskUsable(ws, template.disk, { source: "SandboxTemplate", name });
 
-  const outcome = await createWorkspace(ws, template, attempt, within);
+  const epoch = epochOfNew(attempt.fencing);
+  ws.actingUnder = epoch;
+  const marks = { createdBy: attempt.createdBy, writtenBy: newMark(ws, attempt), epoch };
+  const outcome = await createWorkspace(ws, template, marks, within);
   if (outcome.t === "exists") {
     assertStandingWanted(ws, wish, outcome.sandbox);
     ws.remember(outcome.sandbox);
@@ -69,6 +82,10 @@ async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, 
   }
   ws.remember(outcome.sandbox);
   attempt.woken = true;
+  attempt.held = epoch;
+  // A take-over that only a re-read shows is taken again (L20).
+  const mustTake = attempt.fencing.t === "take_over" && outcome.proof === "read_back";
+  if (mustTake) await wake(ws, outcome.sandbox, attempt, wish.template, within);
   return "created";
 }
 

@@ -1,9 +1,11 @@
 import { Deadline } from "@holdfast/async";
-import { clusterRequestTimeoutMs } from "@holdfast/contract";
+import { clusterRequestTimeoutMs, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { bindableOf } from "../binding/bindable.ts";
 import { findOwn } from "../fence/gate.ts";
-import { assertNotFenced } from "../fence/holder-epoch.ts";
+import type { StartFencing } from "../fence/fencing.ts";
+import { epochNotTaken, epochRequired, epochSuperseded, storedEpoch } from "../fence/holder-epoch.ts";
+import type { SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
 import type { SoughtCreate } from "../state/late-creates.ts";
 import { writeDeadline } from "../waiting.ts";
@@ -12,14 +14,40 @@ import type { OnStartFailure } from "../wishes.ts";
 /** One call's start: its marks, and what is proved that it did. */
 export interface StartAttempt extends SoughtCreate {
   readonly createdBy: string;
-  readonly writtenBy: string;
+  /** The written-by of each of its writes: read back, one of them proves that nobody has written since. */
+  readonly marks: string[];
+  readonly fencing: StartFencing;
   readonly onStartFailure: OnStartFailure;
   /** Set once the POST, or the Running patch that tested Suspended, is known applied: only then may a failure be cleaned up. */
   woken: boolean;
+  /** The epoch that the object is known to have stored by, or for, this call. */
+  held: HolderEpoch | undefined;
 }
 
-export function startAttempt(ws: Handle, onStartFailure: OnStartFailure): StartAttempt {
-  return { createdBy: ws.deps.randomId(), writtenBy: ws.deps.randomId(), onStartFailure, woken: false, takenOn: false };
+export function startAttempt(ws: Handle, onStartFailure: OnStartFailure, fencing: StartFencing): StartAttempt {
+  const createdBy = ws.deps.randomId();
+  return { createdBy, marks: [], fencing, onStartFailure, woken: false, held: undefined, takenOn: false };
+}
+
+/** The written-by of the call's next write. One for each, so that none is taken for another. */
+export function newMark(ws: Handle, attempt: StartAttempt): string {
+  const mark = ws.deps.randomId();
+  attempt.marks.push(mark);
+  return mark;
+}
+
+/** L22: a start answers only while it still holds what it was let pass on. Asked on the reading that its guest is fenced with. */
+export function assertStillHeld({ fencing, held }: StartAttempt, sandbox: SandboxReading): void {
+  const stored = storedEpoch(sandbox);
+  const meanwhile = "Somebody else took the workspace over while it was being started";
+  if (fencing.t === "none") {
+    if (stored > 0) throw epochRequired(sandbox.name, stored, meanwhile);
+    return;
+  }
+  const mine = fencing.t === "epoch" ? fencing.epoch : held;
+  if (mine === undefined) throw new Error("a take-over was bound before it was taken");
+  if (stored > mine) throw epochSuperseded(sandbox.name, mine, stored, meanwhile);
+  if (stored < mine) throw epochNotTaken(sandbox.name, mine, stored);
 }
 
 /** What was done about a workspace that this call woke and could not start. `left_as_found`: nothing, it does not run (or is another). */
@@ -50,8 +78,9 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
   const found = await findOwn(ws, reads);
   if (found.t !== "ours" || found.sandbox.deleting || found.sandbox.mode === "Suspended") return "left_as_found";
   const { sandbox } = found;
-  if (sandbox.stamps.writtenBy !== attempt.writtenBy) return "left_running";
-  assertNotFenced(sandbox);
+  if (!attempt.marks.includes(sandbox.stamps.writtenBy ?? "")) return "left_running";
+  // A tool that took it over and left our mark standing holds it now.
+  if (storedEpoch(sandbox) !== (attempt.held ?? 0)) return "left_running";
   // Read after the object that the patch tests: a pod that is bindable by then may be in somebody's use.
   const pods = await ws.deps.cluster.readPods(sandbox, reads);
   if (bindableOf(pods, ws.left) && !isProvenPrivileged(error)) return "left_running";
@@ -62,6 +91,7 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
     reading: sandbox,
     mode: "Suspended",
     writtenBy: ws.deps.randomId(),
+    epoch: undefined,
     volumeClaimUids: undefined,
     now: ws.deps.clock.now(),
   } as const;

@@ -1,18 +1,20 @@
 import type { Deadline } from "@holdfast/async";
 import { readClaims } from "../binding/claims.ts";
 import { startTimeout } from "../binding/start-problem.ts";
-import { gate } from "../fence/gate.ts";
+import { gate, pass, requireStanding } from "../fence/gate.ts";
+import { storedEpoch } from "../fence/holder-epoch.ts";
 import { assertUsable } from "../fence/standing.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange, pauseBeforeRetry } from "../waiting.ts";
 import type { Origin } from "../wishes.ts";
 import { writeMode } from "../writes/write-mode.ts";
-import type { StartAttempt } from "./start-attempt.ts";
+import { newMark, type StartAttempt } from "./start-attempt.ts";
 
 /**
- * Sees to it that the standing object is asked to run. One that runs already is not patched (L30), unless a write of ours is
- * unresolved: then a new written-by makes that write's condition fail. Losing the race to another's resume is an outcome.
+ * Sees to it that the standing object is asked to run, and has the call's epoch. One that runs and has it already is not patched (L30),
+ * unless a write of ours is unresolved: then a new written-by makes that write's condition fail. Losing the race to another's resume is
+ * an outcome. A take-over that only a re-read shows is never claimed: the next number is taken, so that no two callers have one (L20).
  */
 export async function wake(
   ws: Handle,
@@ -22,11 +24,14 @@ export async function wake(
   within: Deadline,
 ): Promise<Origin> {
   let sandbox = standing;
+  let woke = false;
   for (let round = 0; ; round += 1) {
     assertUsable(ws, sandbox, template);
     const sleeping = sandbox.mode === "Suspended";
-    if (!sleeping && !ws.unresolved.any) return "adopted_running";
+    let { epoch } = pass(ws, sandbox, attempt.fencing);
+    if (!sleeping && epoch === undefined && !ws.unresolved.any) return held(attempt, sandbox, woke);
     if (sleeping) {
+      if (ws.state.t === "active") ws.commit({ t: "resumeBegan" }); // Suspended by somebody since it was open here.
       await readClaims(ws, sandbox, within);
       const ready = await awaitOldPodLeaving(ws, within);
       if (ready.mode === "Running") {
@@ -34,19 +39,29 @@ export async function wake(
         continue;
       }
       sandbox = ready;
+      ({ epoch } = pass(ws, sandbox, attempt.fencing));
     }
 
-    const outcome = await writeMode(ws, { mode: "Running", from: sandbox, writtenBy: attempt.writtenBy }, within);
+    const write = { mode: "Running", from: sandbox, writtenBy: newMark(ws, attempt), epoch } as const;
+    const outcome = await writeMode(ws, write, within);
     if (outcome.t === "applied") {
       ws.unresolved.suspendResolved();
       ws.unresolved.deleteResolved();
-      attempt.woken = sleeping;
-      return sleeping ? "resumed" : "adopted_running";
+      attempt.woken ||= sleeping;
+      woke ||= sleeping;
+      sandbox = outcome.sandbox;
+      if (attempt.fencing.t === "take_over" && outcome.proof === "read_back") continue;
+      return held(attempt, sandbox, woke);
     }
     if (outcome.t !== "moved") throw outcome.error;
     await pauseBeforeRetry(ws.deps, round, within);
-    sandbox = await gate(ws, within);
+    ({ sandbox } = await gate(ws, attempt.fencing, within));
   }
+}
+
+function held(attempt: StartAttempt, sandbox: SandboxReading, woke: boolean): Origin {
+  attempt.held = storedEpoch(sandbox);
+  return woke ? "resumed" : "adopted_running";
 }
 
 /**
@@ -58,7 +73,7 @@ async function awaitOldPodLeaving(ws: Handle, within: Deadline): Promise<Sandbox
   let pods: readonly PodReading[] | undefined;
   try {
     for (;;) {
-      const sandbox = await gate(ws, within);
+      const sandbox = await requireStanding(ws, within);
       if (sandbox.mode === "Running") return sandbox;
       pods = await ws.deps.cluster.readPods(sandbox, within);
       if (pods.every((pod) => pod.deleting)) return sandbox;

@@ -1,4 +1,5 @@
 import type { Deadline } from "@holdfast/async";
+import type { HolderEpoch } from "@holdfast/contract";
 import { type HoldfastError, hasReason } from "@holdfast/errors";
 import type { SandboxReading, TemplateReading } from "../ports/cluster.ts";
 import { writeUnresolved } from "../refusals.ts";
@@ -6,14 +7,16 @@ import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry, writeDeadline } from "../waiting.ts";
 
 export interface CreateMarks {
+  /** Stored with the object; undefined: none. */
+  readonly epoch: HolderEpoch | undefined;
   /** Random per Open call: only it, read back, means that this call created the workspace. */
   readonly createdBy: string;
   readonly writtenBy: string;
 }
 
-/** `exists`: somebody else's stands. */
+/** `created`: by an answer, or by our mark read back. `exists`: somebody else's stands. */
 export type CreateOutcome =
-  | { readonly t: "created"; readonly sandbox: SandboxReading }
+  | { readonly t: "created"; readonly sandbox: SandboxReading; readonly proof: "answer" | "read_back" }
   | { readonly t: "exists"; readonly sandbox: SandboxReading };
 
 /** The POST ended unresolved: it may still land. (L14) */
@@ -36,13 +39,14 @@ export async function createWorkspace(
   let unanswered: unknown;
   for (let attempt = 0; ; attempt += 1) {
     const ending = await post(ws, template, marks);
-    if (ending.t === "applied") return { t: "created", sandbox: ending.value };
+    if (ending.t === "applied") return { t: "created", sandbox: ending.value, proof: "answer" };
     if (ending.t === "refused" && unanswered === undefined) throw ending.error;
     if (ending.t === "refused") throw unresolved(ws, marks, ending.error);
     if (ending.t === "unknown") unanswered = ending.cause ?? "no answer";
     try {
       const sandbox = await ws.deps.cluster.readSandbox(ws.name, within);
-      if (sandbox) return { t: sandbox.stamps.createdBy === marks.createdBy ? "created" : "exists", sandbox };
+      const isOurs = sandbox?.stamps.createdBy === marks.createdBy;
+      if (sandbox) return isOurs ? { t: "created", sandbox, proof: "read_back" } : { t: "exists", sandbox };
       await pauseBeforeRetry(ws.deps, attempt, within);
     } catch (error) {
       if (unanswered === undefined) throw error;

@@ -1,7 +1,7 @@
 import type { Deadline } from "@holdfast/async";
 import { HoldfastError } from "@holdfast/errors";
-import { findOwn } from "../fence/gate.ts";
-import { assertNotFenced } from "../fence/holder-epoch.ts";
+import type { StopFencing } from "../fence/fencing.ts";
+import { findOwn, pass } from "../fence/gate.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry, writeDeadline } from "../waiting.ts";
@@ -14,9 +14,14 @@ export type DeleteOutcome =
 
 /**
  * Sends the DELETE of exactly the object that the gate read. An unknown ending is resolved by reading; where the object still stands
- * the same DELETE is sent again. Never degrades into an unconditional one (L24, L33).
+ * the gate is asked again and the DELETE sent again. Never degrades into an unconditional one (L24, L33).
  */
-export async function deleteObject(ws: Handle, reading: SandboxReading, within: Deadline): Promise<DeleteOutcome> {
+export async function deleteObject(
+  ws: Handle,
+  reading: SandboxReading,
+  fencing: StopFencing,
+  within: Deadline,
+): Promise<DeleteOutcome> {
   let from = reading;
   let unanswered: unknown;
   for (let attempt = 0; ; attempt += 1) {
@@ -35,8 +40,10 @@ export async function deleteObject(ws: Handle, reading: SandboxReading, within: 
       const found = await findOwn(ws, within);
       // Another object under the name means that ours is gone.
       if (found.t !== "ours" || found.sandbox.deleting) return accepted(ws);
-      assertNotFenced(found.sandbox);
       now = found.sandbox;
+      // What was sent before names a version that is past: it cannot land any more.
+      if (now.resourceVersion !== from.resourceVersion) unanswered = undefined;
+      pass(ws, now, fencing);
     } catch (error) {
       if (unanswered !== undefined) return { t: "unknown", cause: error };
       return { t: "refused", error: asRefusal(error) };

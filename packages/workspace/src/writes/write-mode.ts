@@ -1,26 +1,37 @@
 import type { Deadline } from "@holdfast/async";
+import type { HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { readOwn } from "../fence/gate.ts";
 import type { Mode, SandboxReading } from "../ports/cluster.ts";
 import { workspaceNotFound, writeUnresolved } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
-import { hasMoved } from "../state/unresolved-writes.ts";
+import { hasMoved, wasWritten } from "../state/unresolved-writes.ts";
 import { pauseBeforeRetry, writeDeadline } from "../waiting.ts";
 
 export interface ModeWrite {
   readonly mode: Mode;
   /** The gate's reading: what the patch is composed from. */
   readonly from: SandboxReading;
-  /** Random per call, the same on its repeats: only it, read back, proves that the write landed. */
+  /** Random, the same on repeats, and of no earlier write: only it, read back, proves that this write landed. */
   readonly writtenBy: string;
+  /** Stored by the same patch; undefined: the stored epoch is left as it is. */
+  readonly epoch: HolderEpoch | undefined;
   readonly volumeClaimUids?: Readonly<Record<string, string>> | undefined;
   /** Called at the first unanswered attempt, before anything is read. */
   readonly onUnanswered?: () => void;
+  /**
+   * Asked where only the resourceVersion moved, before the patch is composed anew: false where what was decided at the gate must be
+   * decided again (another pod). Left out: nothing of the kind.
+   */
+  readonly stillHolds?: (now: SandboxReading) => Promise<boolean>;
 }
 
-/** `moved`: nothing of ours landed and the object is another than the gate saw; decide again from the gate. */
+/**
+ * `applied`: by an answer, or by our mark read back. `moved`: nothing of ours landed, nor can it, and the object is another than the gate
+ * saw; decide again from the gate.
+ */
 export type ModeOutcome =
-  | { readonly t: "applied"; readonly sandbox: SandboxReading }
+  | { readonly t: "applied"; readonly sandbox: SandboxReading; readonly proof: "answer" | "read_back" }
   | { readonly t: "moved" }
   | { readonly t: "refused"; readonly error: HoldfastError }
   | { readonly t: "unknown"; readonly error: HoldfastError };
@@ -37,13 +48,12 @@ export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline):
     const ending = await send(ws, write, from);
     if (ending.t === "applied") {
       ws.remember(ending.value);
-      return { t: "applied", sandbox: ending.value };
+      return { t: "applied", sandbox: ending.value, proof: "answer" };
     }
     if (ending.t === "unknown") {
       if (unanswered === undefined) write.onUnanswered?.();
       unanswered = ending.cause ?? "no answer";
-      if (write.mode === "Suspended") ws.unresolved.suspendSentFrom(from);
-      else if (from.mode === "Suspended") ws.unresolved.wakeSentFrom(from);
+      noteUnresolved(ws, write, from);
     } else if (ending.why !== "condition") {
       if (ending.why === "absent") throw vanished(ws, ending.error);
       return unanswered === undefined ? { t: "refused", error: ending.error } : unknown(ws, write, ending.error);
@@ -53,12 +63,20 @@ export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline):
     if (now.t === "unread") {
       return unanswered === undefined ? { t: "refused", error: now.error } : unknown(ws, write, unanswered);
     }
-    if (now.sandbox.stamps.writtenBy === write.writtenBy) return { t: "applied", sandbox: now.sandbox };
-    if (hasMoved(from, now.sandbox)) return { t: "moved" };
-    if (ending.t === "refused") {
+    if (now.sandbox.stamps.writtenBy === write.writtenBy) {
+      return { t: "applied", sandbox: now.sandbox, proof: "read_back" };
+    }
+    if (wasWritten(from, now.sandbox)) return { t: "moved" };
+    const moved = hasMoved(from, now.sandbox);
+    if (ending.t === "refused" && !moved) {
       return unanswered === undefined
         ? { t: "refused", error: patchIsWrong(ending.error) }
         : unknown(ws, write, ending.error);
+    }
+    if (moved) {
+      // The cluster itself wrote, as its controller does into the status. What we sent before tests what is past: it cannot land.
+      unanswered = undefined;
+      if (write.stillHolds && !(await write.stillHolds(now.sandbox))) return { t: "moved" };
     }
     from = now.sandbox;
     if (within.signal.aborted) return unknown(ws, write, unanswered);
@@ -67,9 +85,16 @@ export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline):
 
 async function send(ws: Handle, write: ModeWrite, reading: SandboxReading) {
   using time = writeDeadline(ws.deps);
-  const { mode, writtenBy, volumeClaimUids } = write;
-  const wish = { reading, mode, writtenBy, volumeClaimUids, now: ws.deps.clock.now() };
+  const { mode, writtenBy, epoch, volumeClaimUids } = write;
+  const wish = { reading, mode, writtenBy, epoch, volumeClaimUids, now: ws.deps.clock.now() };
   return await ws.deps.cluster.setMode(wish, time);
+}
+
+/** An unanswered patch can land while what it tests still stands. */
+function noteUnresolved(ws: Handle, { mode }: ModeWrite, from: SandboxReading): void {
+  if (mode === "Suspended") ws.unresolved.suspendSentFrom(from);
+  else if (from.mode === "Suspended") ws.unresolved.wakeSentFrom(from);
+  else ws.unresolved.stampSentFrom(from);
 }
 
 type ReadBack =

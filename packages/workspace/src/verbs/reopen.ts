@@ -1,0 +1,48 @@
+import type { Deadline } from "@holdfast/async";
+import { hasReason } from "@holdfast/errors";
+import { fenceBound, readAfterPod, StandingMoved } from "../binding/fence-guest.ts";
+import { storedEpoch } from "../fence/holder-epoch.ts";
+import type { SandboxReading } from "../ports/cluster.ts";
+import { GuestLost, GuestNotReached } from "../ports/guest.ts";
+import type { Handle } from "../state/handle.ts";
+import type { Origin } from "../wishes.ts";
+import { assertStillHeld, type StartAttempt } from "./start-attempt.ts";
+import { wake } from "./wake.ts";
+
+/** `kept`: its guest stays. Otherwise the workspace was asked to run, with this origin, and its guest must be looked for. */
+export type Reopened = { readonly kept: true } | { readonly kept: false; readonly origin: Origin };
+
+/**
+ * A start on a workspace that is open here and untouched since (L5); undefined on any other. Its guest stays, fenced with the call's
+ * epoch once that is stored: nobody's call is ended for it.
+ */
+export async function reopen(
+  ws: Handle,
+  standing: SandboxReading,
+  attempt: StartAttempt,
+  template: string | undefined,
+  within: Deadline,
+): Promise<Reopened | undefined> {
+  const { state } = ws;
+  if (state.t !== "active" || !ws.stillConfirmed(standing)) return undefined;
+  const { bound } = state;
+  const origin = await wake(ws, standing, attempt, template, within); // Writes only what is not stored yet.
+  if (origin === "resumed") return { kept: false, origin };
+  if (attempt.marks.length === 0 && bound.fenced === storedEpoch(standing)) return { kept: true };
+  try {
+    const now = await readAfterPod(ws, standing, within);
+    assertStillHeld(attempt, now);
+    await fenceBound(ws, bound, now, within);
+    ws.confirm(now);
+  } catch (error) {
+    const mustLook =
+      error instanceof StandingMoved ||
+      error instanceof GuestNotReached ||
+      error instanceof GuestLost ||
+      hasReason(error, "AGENT_RETIRING", "AGENT_UNREACHABLE");
+    if (!mustLook) throw error;
+    return { kept: false, origin };
+  }
+  const kept = ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
+  return kept ? { kept } : { kept, origin };
+}
