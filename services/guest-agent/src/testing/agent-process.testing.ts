@@ -29,13 +29,31 @@ export interface AgentProcess {
 
 export const soon = (ms = 10_000): Deadline => new Deadline(systemClock, ms);
 
+/** How an agent is run that is not run plainly. */
+export interface AgentRun {
+  /** Runs this, with Node and the agent's entry as further arguments. */
+  readonly around?: readonly [string, ...string[]];
+  /** Another file than the bundle's own. */
+  readonly entry?: string;
+  /** Who owns its root and its socket's directory, when it is not `uid`. */
+  readonly owner?: number;
+}
+
 /** Runs the real, bundled agent for one test, on a port of its own. With a uid, as that user and owning its root. */
-export async function agentProcess(env: NodeJS.ProcessEnv = {}, uid?: number): Promise<AgentProcess> {
-  const { directory, entry } = await bundleGuestAgent();
+export async function agentProcess(
+  env: NodeJS.ProcessEnv = {},
+  uid?: number,
+  run: AgentRun = {},
+): Promise<AgentProcess> {
+  const bundle = await bundleGuestAgent();
+  const { directory } = bundle;
+  const [program, ...args] = [...(run.around ?? []), process.execPath, run.entry ?? bundle.entry];
+  if (program === undefined) throw new Error("nothing to run");
   const root = mkdtempSync(join(tmpdir(), "holdfast-agent-test-"));
   const socket = join(mkdtempSync(join(tmpdir(), "holdfast-agent-socket-")), "agent.sock");
-  if (uid !== undefined) for (const path of [root, dirname(socket)]) chownSync(path, uid, uid);
-  const child = spawn(process.execPath, [entry], {
+  const owner = run.owner ?? uid;
+  if (owner !== undefined) for (const path of [root, dirname(socket)]) chownSync(path, owner, owner);
+  const child = spawn(program, args, {
     stdio: ["ignore", "ignore", "pipe"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
     env: {
@@ -94,6 +112,12 @@ function endProcessesIn(root: string): void {
       // Gone meanwhile, or another user's.
     }
   }
+}
+
+/** Never 0 or undefined: a signal to "process 0" goes to the test runner's own group. */
+export function pidOf(child: ChildProcess): number {
+  if (!child.pid) throw new Error("the process was not started");
+  return child.pid;
 }
 
 /** Resolves once it holds; polls, since it is about another process. */
