@@ -78,7 +78,8 @@ export class ExecutionEvents implements StreamListener {
   }
 }
 
-function exitOf(exited: ExecutionEvent_Exited): ExecutionExit {
+/** The end of a command, as the domain has it. */
+export function exitOf(exited: ExecutionEvent_Exited): ExecutionExit {
   const { outcome, runTime } = exited;
   if (outcome.case === undefined) throw new LinkProtocolError("an end that says neither code nor signal");
   return {

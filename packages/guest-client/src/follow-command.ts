@@ -1,6 +1,5 @@
-import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { backoffMs, type Clock, Deadline, pause } from "@holdfast/async";
-import { guestDialTimeoutMs, reattachWindowMs } from "@holdfast/contract";
+import { type BootId, type ExecutionId, guestDialTimeoutMs, reattachWindowMs } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
   AnsweredError,
@@ -10,12 +9,11 @@ import {
   LinkProtocolError,
   NothingSent,
 } from "@holdfast/guest-link";
-import { type ExecutionEvent, type ExecutionWish, GuestLost } from "@holdfast/workspace";
+import { type ExecutionEvent, GuestLost, LeaveRunning } from "@holdfast/workspace";
 import { cancelUnheard } from "./cancel.ts";
 import { EventQueue } from "./event-queue.ts";
 import { ExecutionEvents } from "./execution-events.ts";
 import { guestErrorOf } from "./guest-errors.ts";
-import { startOf } from "./start-request.ts";
 
 const reattachBackoff = { firstMs: 50, maxMs: 2_000 };
 /** A dial has its own deadline, and says more than this one, which only makes sure. */
@@ -30,11 +28,48 @@ interface Attachment {
   readonly queue: EventQueue;
 }
 
+/** What every opening of a stream to a command says. */
+export interface Delivery {
+  readonly executionId: ExecutionId;
+  readonly fromOffset: bigint;
+  readonly expectedBootId: string;
+  readonly maxOutputBytes?: bigint;
+}
+
+/** Opens a stream to the command. */
+export type Opener = (
+  link: GuestLink,
+  delivery: Delivery,
+  events: ExecutionEvents,
+  options: { readonly within: Deadline },
+) => Promise<CallerStream>;
+
+/** A command that is to be followed. */
+export interface Followed {
+  readonly executionId: ExecutionId;
+  readonly fromOffset: number;
+  /** Undefined: no bound on what is delivered. */
+  readonly maxOutputBytes: number | undefined;
+  /** Undefined: whichever agent process there is. */
+  readonly expectedBootId: BootId | undefined;
+  /** The command ends with this reader, when that is its client's wish. */
+  readonly endsWithClient: boolean;
+  /** The first stream, and every further one until it is known that the command exists. */
+  readonly open: Opener;
+  /** Those after. */
+  readonly reopen: Opener;
+  /** Those of a reader that may not change anything any more. */
+  readonly observe: Opener;
+}
+
+/** Answers that leave reading as it was. */
+const mayOnlyRead = new Set(["HOLDER_EPOCH_SUPERSEDED", "HOLDER_EPOCH_NOT_TAKEN", "HOLDER_EPOCH_REQUIRED"]);
+
 /** One command, followed across lost connections to the same guest. */
-export class Execute {
+export class FollowedCommand {
   readonly #link: GuestLink;
   readonly #clock: Clock;
-  readonly #wish: ExecutionWish;
+  readonly #followed: Followed;
   readonly #signal: AbortSignal;
   #attachment: Attachment | undefined;
   /** The agent process that OPEN went to: on another one the same id would be another command. */
@@ -43,19 +78,23 @@ export class Execute {
   #left = false;
   #attachedAtMs = 0;
   /** Up to where events were handed on. */
-  #offset = 0;
+  #offset: number;
   #deliveredBytes = 0;
   /** Since when the link is lost, and tries since then. Undefined once the guest has spoken again. */
+  /** Why it only observes from here on: another holder took the guest over meanwhile. */
+  #refusal: AnsweredError | undefined;
   #outage: { readonly sinceMs: number; readonly cause: LinkLost; attempts: number } | undefined;
 
-  constructor(link: GuestLink, clock: Clock, wish: ExecutionWish, signal: AbortSignal) {
+  constructor(link: GuestLink, clock: Clock, followed: Followed, signal: AbortSignal) {
     this.#link = link;
     this.#clock = clock;
-    this.#wish = wish;
+    this.#followed = followed;
+    this.#offset = followed.fromOffset;
+    this.#bootId = followed.expectedBootId;
     this.#signal = signal;
   }
 
-  /** Starts or joins it and yields its events from the first byte. See `Guest.execute`. */
+  /** Opens it and yields its events. See `Guest.execute`. */
   async *events(): AsyncGenerator<ExecutionEvent, void, undefined> {
     const signal = this.#signal;
     signal.throwIfAborted();
@@ -119,26 +158,23 @@ export class Execute {
 
   /** Opens a stream to the command. Until it is known to have started, the start is repeated: one id never runs twice. */
   async #attach(): Promise<Attachment> {
-    const wish = this.#wish;
+    const { executionId, maxOutputBytes, open, reopen, observe } = this.#followed;
     const queue = new EventQueue();
-    const events = new ExecutionEvents(wish.executionId, this.#offset, queue);
-    const { maxOutputBytes } = wish;
+    const events = new ExecutionEvents(executionId, this.#offset, queue);
     const delivery = {
-      executionId: wish.executionId,
+      executionId,
       fromOffset: BigInt(this.#offset),
       expectedBootId: this.#bootId ?? "",
       ...(maxOutputBytes === undefined
         ? {}
         : { maxOutputBytes: BigInt(Math.max(0, maxOutputBytes - this.#deliveredBytes)) }),
     };
-    const { startExecution, followExecution } = ExecutionService.method;
     using within = new Deadline(this.#clock, openTimeoutMs, this.#signal);
-    const stream = this.#started
-      ? await this.#link.open(followExecution, { ...delivery, asClient: true }, events, { within })
-      : await this.#link.open(startExecution, { ...delivery, ...startOf(wish) }, events, { within });
+    const opener = this.#refusal !== undefined ? observe : this.#started ? reopen : open;
+    const stream = await opener(this.#link, delivery, events, { within });
     this.#bootId ??= stream.bootId;
     if (this.#signal.aborted) {
-      stream.end({ clientClosed: this.#wish.onDisconnect === "cancel" });
+      stream.end({ clientClosed: this.#endsWithClient });
       throw this.#signal.reason;
     }
     queue.feedFrom(stream);
@@ -150,6 +186,7 @@ export class Execute {
   /** Waits before the next try to get back to the same guest, or throws because there is none: it has answered, or time is over. */
   async #endure(error: unknown): Promise<void> {
     this.#attachment = undefined;
+    if (error instanceof AnsweredError && this.#observesAfter(error)) return;
     if (error instanceof LinkLost && !(error.cause instanceof LinkProtocolError)) {
       const nowMs = this.#clock.monotonicMs();
       // A silent command gives no other sign that a link had recovered; one that breaks at once had not.
@@ -161,7 +198,7 @@ export class Execute {
     const lost = lossOf(error);
     if (lost !== undefined) {
       // Never NothingSent: OPEN went out before the outage, so the command may have run.
-      const id = this.#wish.executionId;
+      const id = this.#followed.executionId;
       throw new GuestLost(`${lost} What became of execution ${id} is not known.`, error);
     }
     if (!(error instanceof LinkLost || error instanceof NothingSent)) throw error;
@@ -171,8 +208,27 @@ export class Execute {
     await pause(this.#clock, waitMs, this.#signal);
   }
 
+  /**
+   * True: the guest answers that another holder has taken it over, and the command is still to be read. It may have been started
+   * before, also where no answer to the start came: whether it exists is found out by looking, and if not, the refusal is the answer.
+   */
+  #observesAfter(answer: AnsweredError): boolean {
+    if (this.#refusal !== undefined) {
+      if (answer.reason === "EXECUTION_NOT_FOUND" && !this.#started) throw this.#refusal;
+      return false;
+    }
+    const mayExist = this.#started || this.#outage !== undefined;
+    if (!mayExist || !mayOnlyRead.has(answer.reason)) return false;
+    this.#refusal = answer;
+    return true;
+  }
+
+  get #endsWithClient(): boolean {
+    return this.#followed.endsWithClient && !(this.#signal.reason instanceof LeaveRunning);
+  }
+
   #detached(cause: LinkLost): HoldfastError {
-    const { executionId } = this.#wish;
+    const { executionId } = this.#followed;
     return new HoldfastError("EXECUTION_DETACHED", {
       message:
         `The guest could not be reached again for ${reattachWindowMs / 1000} s. Execution ${executionId} was not ended: ` +
@@ -186,10 +242,10 @@ export class Execute {
   #leave(): void {
     if (this.#left) return;
     this.#left = true;
-    const clientClosed = this.#wish.onDisconnect === "cancel";
+    const clientClosed = this.#endsWithClient;
     if (this.#attachment !== undefined) this.#attachment.stream.end({ clientClosed });
     else if (clientClosed && this.#bootId !== undefined) {
-      void cancelUnheard(this.#link, this.#clock, this.#wish.executionId, this.#bootId);
+      void cancelUnheard(this.#link, this.#clock, this.#followed.executionId, this.#bootId);
     }
   }
 }

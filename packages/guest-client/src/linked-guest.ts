@@ -1,6 +1,5 @@
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { DiskService } from "@holdfast/api/holdfast/guest/v1/disk_pb";
-import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import type { Clock, Deadline } from "@holdfast/async";
 import { bootIdOf, type ExecutionId, type HolderEpoch } from "@holdfast/contract";
 import { type GuestLink, LinkClient } from "@holdfast/guest-link";
@@ -14,8 +13,10 @@ import type {
   QuiesceOrder,
   QuiesceResult,
 } from "@holdfast/workspace";
-import { Execute } from "./execute.ts";
+import { executed } from "./execute.ts";
+import { FollowedCommand } from "./follow-command.ts";
 import { guestErrorOf } from "./guest-errors.ts";
+import { LinkedExecutions } from "./linked-executions.ts";
 import { LinkedFiles } from "./linked-files.ts";
 import { quiesceRequestOf, quiesceResultOf } from "./quiesce-report.ts";
 import { durationOf } from "./start-request.ts";
@@ -35,6 +36,7 @@ interface SharedLink {
 export class LinkedGuest implements Guest {
   readonly address: GuestAddress;
   readonly files: LinkedFiles;
+  readonly executions: LinkedExecutions;
   readonly #clock: Clock;
   readonly #client: LinkClient;
   readonly #link: GuestLink;
@@ -48,6 +50,7 @@ export class LinkedGuest implements Guest {
     this.#count = shared?.count ?? { executions: 0 };
     this.#link = this.#client.under(epoch);
     this.files = new LinkedFiles(this.#link, clock);
+    this.executions = new LinkedExecutions(this.#link, clock, this.#count);
   }
 
   get liveExecutions(): number {
@@ -93,7 +96,7 @@ export class LinkedGuest implements Guest {
   async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent, void, undefined> {
     this.#count.executions += 1;
     try {
-      yield* new Execute(this.#link, this.#clock, wish, signal).events();
+      yield* new FollowedCommand(this.#link, this.#clock, executed(wish), signal).events();
     } finally {
       this.#count.executions -= 1;
     }
@@ -104,11 +107,7 @@ export class LinkedGuest implements Guest {
    * survived; a GuestLost or a deadline leaves open what became of it.
    */
   async cancelExecution(id: ExecutionId, within: Deadline): Promise<{ readonly alreadyEnded: boolean }> {
-    const request = { executionId: id };
-    const { alreadyEnded } = await translated(
-      this.#link.call(ExecutionService.method.cancelExecution, request, { within }),
-    );
-    return { alreadyEnded };
+    return await this.executions.cancel({ executionId: id, graceMs: undefined, expectedBootId: undefined }, within);
   }
 
   close(): void {

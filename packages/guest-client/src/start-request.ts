@@ -10,6 +10,7 @@ export function startOf(wish: ExecutionWish) {
       cwd: wish.cwd ?? "",
       env: { ...wish.env },
       ...(wish.stdin === undefined ? {} : { stdin: wish.stdin }),
+      streamedStdin: wish.streamedStdin ?? false,
       ...(wish.timeoutMs === undefined ? {} : { timeout: durationOf(wish.timeoutMs) }),
     },
     retainOutput: wish.retainOutput,

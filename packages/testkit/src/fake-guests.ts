@@ -12,6 +12,7 @@ import {
   type QuiesceOrder,
   type QuiesceResult,
 } from "@holdfast/workspace";
+import { FakeExecutions } from "./fake-executions.ts";
 import { FakeFiles, filesReachedBy } from "./fake-files.ts";
 
 /** What an agent in a pod answers. Change it to make the agent misbehave. */
@@ -100,6 +101,7 @@ export class FakeGuests implements GuestDialler {
 class FakeGuest implements Guest {
   readonly address: GuestAddress;
   readonly files: GuestFiles;
+  readonly executions = new FakeExecutions();
   readonly #guests: FakeGuests;
   readonly #epoch: HolderEpoch | undefined;
   readonly #count: { executions: number };

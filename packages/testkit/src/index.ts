@@ -1,6 +1,7 @@
 export * from "./fake-cluster.ts";
 export * from "./fake-cluster-objects.ts";
 export * from "./fake-controller.ts";
+export * from "./fake-executions.ts";
 export * from "./fake-files.ts";
 export * from "./fake-guests.ts";
 export * from "./fake-sandbox-watches.ts";

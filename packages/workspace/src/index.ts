@@ -15,6 +15,7 @@ export { watchStopped } from "./inventory/watch/workspace-feed.ts";
 export { WorkspaceWatches } from "./inventory/watch/workspace-watches.ts";
 export { listWorkspaces } from "./list-workspaces.ts";
 export * from "./ports/cluster.ts";
+export * from "./ports/executions.ts";
 export * from "./ports/files.ts";
 export * from "./ports/guest.ts";
 export { readThrough } from "./read-through.ts";

@@ -1,6 +1,7 @@
 import type { Deadline } from "@holdfast/async";
 import type { BootId, ExecutionId, GuestFeature, HolderEpoch, PodUid } from "@holdfast/contract";
 import type { HoldfastError } from "@holdfast/errors";
+import type { GuestExecutions } from "./executions.ts";
 import type { GuestFiles } from "./files.ts";
 
 /** Where a guest is and how it is proved to be the one: both read from one pod object. */
@@ -25,13 +26,15 @@ export interface Guest {
   readonly address: GuestAddress;
   /** Its files. */
   readonly files: GuestFiles;
+  /** The commands that it knows. */
+  readonly executions: GuestExecutions;
   health(within: Deadline): Promise<GuestHealth>;
   /** The raw `/proc/self/status` of a process that the agent starts as it starts commands; judged by the domain (G32). */
   probe(within: Deadline): Promise<string>;
   /**
    * Starts a command, or joins the one that this id names, and yields its events. A lost link to the same guest is retried from the
    * last delivered offset for `reattachWindowMs`, then EXECUTION_DETACHED. Aborting the signal is the client's end: `onDisconnect`
-   * says what becomes of the command. Returning the iterator early is the same as aborting.
+   * says what becomes of the command, unless the reason is LeaveRunning. Returning the iterator early is the same as aborting.
    */
   execute(wish: ExecutionWish, signal: AbortSignal): AsyncIterable<ExecutionEvent>;
   /**
@@ -107,6 +110,8 @@ export interface ExecutionWish {
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: Uint8Array | undefined;
+  /** Input comes by `executions.writeStdin` instead, until its end. Needs the feature `execution-control`. */
+  readonly streamedStdin?: boolean;
   /** Undefined: it runs while it runs. */
   readonly timeoutMs: number | undefined;
   /** Undefined: no bound on what is delivered. */
@@ -116,6 +121,8 @@ export interface ExecutionWish {
   /** Undefined: the guest's default. */
   readonly drainMs: number | undefined;
   readonly leftovers: "keep" | "kill";
+  /** Refused with GUEST_RESTARTED, and not started, by another agent process. Absent: whichever there is. */
+  readonly expectedBootId?: BootId;
 }
 
 /** `delivered + gaps = produced`, always. Offsets count both streams together. */

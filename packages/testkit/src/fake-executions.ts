@@ -1,0 +1,32 @@
+import { bootIdOf, type ExecutionId } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+import type { ExecutionEvent, GuestExecution, GuestExecutions, StdinTaken } from "@holdfast/workspace";
+
+/** The commands of a guest that knows none. Replace a method to make it know some. */
+export class FakeExecutions implements GuestExecutions {
+  async *attach({ executionId }: { readonly executionId: ExecutionId }): AsyncGenerator<ExecutionEvent> {
+    throw unknown(executionId);
+  }
+
+  async get(id: ExecutionId): Promise<GuestExecution> {
+    throw unknown(id);
+  }
+
+  list: GuestExecutions["list"] = async () => ({ executions: [], bootId: bootIdOf("boot") });
+
+  async signal({ executionId }: { readonly executionId: ExecutionId }): Promise<{ readonly alreadyEnded: boolean }> {
+    throw unknown(executionId);
+  }
+
+  async writeStdin({ executionId }: { readonly executionId: ExecutionId }): Promise<StdinTaken> {
+    throw unknown(executionId);
+  }
+
+  cancel: GuestExecutions["cancel"] = async ({ executionId }) => {
+    throw unknown(executionId);
+  };
+}
+
+function unknown(id: ExecutionId): HoldfastError {
+  return new HoldfastError("EXECUTION_NOT_FOUND", { message: `This guest knows no execution ${id}.` });
+}
