@@ -169,24 +169,24 @@ export class FakeFiles implements GuestFiles {
 }
 
 /** The files of whatever guest is reached at the time of each call. */
-export function filesReachedBy(reach: () => GuestFiles): GuestFiles {
+export function filesReachedBy(reach: (changes: boolean) => GuestFiles): GuestFiles {
   return {
     async *read(wish, signal) {
-      yield* reach().read(wish, signal);
+      yield* reach(false).read(wish, signal);
     },
-    write: async (wish, content, signal) => await reach().write(wish, content, signal),
-    stat: async (path, within) => await reach().stat(path, within),
+    write: async (wish, content, signal) => await reach(true).write(wish, content, signal),
+    stat: async (path, within) => await reach(false).stat(path, within),
     async *list(path, signal) {
-      yield* reach().list(path, signal);
+      yield* reach(false).list(path, signal);
     },
     async *walk(wish, signal) {
-      yield* reach().walk(wish, signal);
+      yield* reach(false).walk(wish, signal);
     },
-    makeDirectory: async (wish, within) => await reach().makeDirectory(wish, within),
-    remove: async (wish, signal) => await reach().remove(wish, signal),
-    move: async (wish, within) => await reach().move(wish, within),
+    makeDirectory: async (wish, within) => await reach(true).makeDirectory(wish, within),
+    remove: async (wish, signal) => await reach(true).remove(wish, signal),
+    move: async (wish, within) => await reach(true).move(wish, within),
     async *watch(wish, signal) {
-      yield* reach().watch(wish, signal);
+      yield* reach(false).watch(wish, signal);
     },
   };
 }

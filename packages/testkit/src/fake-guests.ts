@@ -1,5 +1,6 @@
 import type { Deadline } from "@holdfast/async";
-import { type BootId, bootIdOf, type HolderEpoch, type PodUid } from "@holdfast/contract";
+import { type BootId, bootIdOf, type HolderEpoch, holderEpochFrom, type PodUid, type Reason } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
 import {
   type ExecutionEvent,
   type ExecutionWish,
@@ -19,6 +20,8 @@ import { FakeFiles, filesReachedBy } from "./fake-files.ts";
 export interface AgentScript {
   /** Thrown before anything is sent, while set. */
   unreached: GuestNotReached["why"] | undefined;
+  /** What it was fenced with: calls that change something are judged by it. */
+  holderEpoch: HolderEpoch;
   probe: (within: Deadline) => Promise<string>;
   health: (within: Deadline) => Promise<GuestHealth>;
   execute: (wish: ExecutionWish, signal: AbortSignal) => AsyncIterable<ExecutionEvent>;
@@ -45,6 +48,9 @@ export type GuestVerb =
 export interface RunningPods {
   podOf(uid: PodUid): { readonly ip: string | undefined; readonly ready: boolean } | undefined;
 }
+
+/** What an agent announces that serves everything that the fake does but quiesce and flush. */
+const features = ["executions", "files", "holder-epoch", "probe"] as const;
 
 /** The status of a process without privileges. */
 export const deprivileged = [
@@ -87,13 +93,14 @@ export class FakeGuests implements GuestDialler {
     return this.calls.filter((call) => call.verb === verb).length;
   }
 
-  /** For the client: the agent that a call reaches, or why it reaches none. */
-  reach(verb: GuestVerb, address: GuestAddress, epoch: HolderEpoch | undefined): AgentScript {
+  /** For the client: the agent that a call reaches, or why it reaches none, or is refused by its fence (G5a). */
+  reach(verb: GuestVerb, address: GuestAddress, epoch: HolderEpoch | undefined, changes: boolean): AgentScript {
     this.calls.push({ verb, pod: address.podUid, ...(epoch === undefined ? {} : { epoch }) });
     const pod = this.#pods.podOf(address.podUid);
     if (!pod || pod.ip !== address.host) throw new GuestNotReached("no-connection", "connect ECONNREFUSED");
     const agent = this.agent(address.podUid);
     if (agent.unreached) throw new GuestNotReached(agent.unreached, agent.unreached);
+    if (changes) assertFenceLets(agent.holderEpoch, epoch);
     return agent;
   }
 }
@@ -111,7 +118,7 @@ class FakeGuest implements Guest {
     this.#guests = guests;
     this.#epoch = epoch;
     this.#count = count;
-    this.files = filesReachedBy(() => this.#reach("files").files);
+    this.files = filesReachedBy((changes) => this.#reach("files", changes).files);
   }
 
   get liveExecutions(): number {
@@ -171,23 +178,39 @@ class FakeGuest implements Guest {
     this.#guests.closed.push(this.address.podUid);
   }
 
-  #reach(verb: GuestVerb): AgentScript {
-    return this.#guests.reach(verb, this.address, this.#epoch);
+  #reach(verb: GuestVerb, changes = !readers.has(verb)): AgentScript {
+    return this.#guests.reach(verb, this.address, this.#epoch, changes);
   }
 }
 
+const readers: ReadonlySet<GuestVerb> = new Set(["probe", "health", "fence", "releaseSessions"]);
+
+function assertFenceLets(stored: HolderEpoch, epoch: HolderEpoch | undefined): void {
+  if (epoch === stored || (epoch === undefined && stored === 0)) return;
+  if (epoch === undefined) throw answer("HOLDER_EPOCH_REQUIRED", stored);
+  throw answer(epoch < stored ? "HOLDER_EPOCH_SUPERSEDED" : "HOLDER_EPOCH_NOT_TAKEN", stored);
+}
+
+function answer(reason: Reason, stored: HolderEpoch): HoldfastError {
+  return new HoldfastError(reason, { message: `${reason}, says the fake guest.`, metadata: { stored: String(stored) } });
+}
+
 function willing(bootId: BootId): AgentScript {
-  return {
+  const script: AgentScript = {
     unreached: undefined,
+    holderEpoch: holderEpochFrom(0),
     probe: async () => deprivileged,
-    health: async () => ({ serving: true, protocolVersion: 1, features: ["executions", "files", "probe"], bootId }),
+    health: async () => ({ serving: true, protocolVersion: 1, features: [...features], bootId }),
     async *execute(wish) {
       yield { t: "started", executionId: wish.executionId, bootId, attached: false };
       yield { t: "output", stream: "stdout", offset: 0, data: new TextEncoder().encode(`${wish.args.join(" ")}\n`) };
       yield { t: "exited", exit: exitedWith(0) };
     },
     files: new FakeFiles(),
-    fence: async () => undefined,
+    fence: async (epoch) => {
+      if (epoch < script.holderEpoch) throw answer("HOLDER_EPOCH_SUPERSEDED", script.holderEpoch);
+      script.holderEpoch = epoch;
+    },
     quiesce: async ({ holdMs }) => ({
       scope: "pid_namespace",
       rounds: 1,
@@ -200,6 +223,7 @@ function willing(bootId: BootId): AgentScript {
     flush: async () => ({ tookMs: 1 }),
     releaseSessions: async () => undefined,
   };
+  return script;
 }
 
 /** An ordinary end. */

@@ -16,8 +16,9 @@ export class Preempted extends Error {
 export class TransitionQueue {
   readonly #ws: Handle;
   readonly #queue = new SerialQueue();
-  /** Turns that run or wait. */
+  /** Turns that run or wait, and the starts among them. */
   #turns = 0;
+  #starts = 0;
   /** Of the start that runs. */
   #preempt: ((reason: Preempted) => void) | undefined;
   /** Why starts give way: set while a stop waits for its turn. */
@@ -46,6 +47,7 @@ export class TransitionQueue {
   ): Promise<T> {
     const preempt = new AbortController();
     const within = new Deadline(this.#ws.deps.clock, budgetMs, AbortSignal.any([caller, preempt.signal]));
+    this.#starts += 1;
     const turn = this.#turn(async () => {
       // What is over before its turn, or gives way to a stop behind it, has not begun and changes nothing.
       const [waiting] = this.#stopsWaiting;
@@ -54,19 +56,46 @@ export class TransitionQueue {
       this.#preempt = (reason) => preempt.abort(reason);
       return await task(within);
     });
-    turn.ended.finally(() => within[Symbol.dispose]()).catch(() => undefined);
+    const over = (): void => {
+      this.#starts -= 1;
+      within[Symbol.dispose]();
+    };
+    turn.ended.then(over, over);
     return await awaitTurn(turn, within, caller, late);
   }
 
-  /** Runs a stop in its turn, and makes starts before it give way. */
-  stop<T>(refusal: HoldfastError, task: () => Promise<T>): Turn<T> {
+  /**
+   * Runs a stop in its turn, and makes starts before it give way, once `fence` lets it pass: who has lost the workspace to another holder
+   * must not end that one's start (L23). Where the fence cannot be looked at the stop only waits for its turn.
+   */
+  stop<T>(refusal: HoldfastError, fence: () => Promise<"passes" | "unread">, task: () => Promise<T>): Turn<T> {
     const reason = new Preempted(refusal);
-    this.#stopsWaiting.push(reason);
-    this.#preempt?.(reason);
-    return this.#turn(async () => {
+    let refused: { readonly error: unknown } | undefined;
+    const turn = this.#turn(async () => {
       this.#stopsWaiting = this.#stopsWaiting.filter((waiting) => waiting !== reason);
+      if (refused) throw refused.error;
       return await task();
     });
+    if (this.#starts === 0) return turn;
+    const looked = fence().then(
+      (look) => {
+        if (turn.begun || look === "unread") return;
+        this.#stopsWaiting.push(reason);
+        this.#preempt?.(reason);
+      },
+      (error: unknown) => {
+        refused = { error };
+        if (!turn.begun) throw error;
+      },
+    );
+    // A refusal does not wait for its turn.
+    const ended = Promise.race([turn.ended, looked.then(() => turn.ended)]);
+    return {
+      ended,
+      get begun() {
+        return turn.begun;
+      },
+    };
   }
 
   #turn<T>(task: () => Promise<T>): Turn<T> {

@@ -5,9 +5,11 @@ import { HoldfastError, hasReason } from "@holdfast/errors";
 import { execute } from "./calls/execute.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
 import type { WorkspaceDeps } from "./deps.ts";
-import { fencingKey, unfenced } from "./fence/fencing.ts";
+import { fencingKey, type StopFencing, unfenced } from "./fence/fencing.ts";
+import { epochToStore } from "./fence/holder-epoch.ts";
 import { summaryOf } from "./inventory/summary.ts";
 import { isOutlived } from "./outlived.ts";
+import type { SandboxReading } from "./ports/cluster.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
@@ -203,8 +205,10 @@ export class Workspace {
       flushes: flush.enabled,
       caller,
       begin: (within) =>
-        this.#transitions.stop(workspaceSuspended(this.#ws, "PREEMPTED"), () =>
-          this.#stop(() => suspend(this.#ws, wish, within)),
+        this.#transitions.stop(
+          workspaceSuspended(this.#ws, "PREEMPTED"),
+          () => this.#lookAtFence(fencing, within),
+          () => this.#stop(() => suspend(this.#ws, wish, within)),
         ),
       flushMissed: () => this.#flushMissed(),
       late: (begun) => this.#late("SUSPEND_UNCONFIRMED", "suspend", begun, stopTimeoutMs),
@@ -218,12 +222,27 @@ export class Workspace {
       flushes: false,
       caller,
       begin: (within) =>
-        this.#transitions.stop(workspaceDeleting(this.#ws), () =>
-          this.#stop(() => deleteWithDisk(this.#ws, wish, within)),
+        this.#transitions.stop(
+          workspaceDeleting(this.#ws),
+          () => this.#lookAtFence(fencing, within),
+          () => this.#stop(() => deleteWithDisk(this.#ws, wish, within)),
         ),
       flushMissed: () => this.#flushMissed(),
       late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
     });
+  }
+
+  /** Throws where the fence refuses a stop that would end a start before its turn. The gate is asked again in its turn. */
+  async #lookAtFence(fencing: StopFencing, within: Deadline): Promise<"passes" | "unread"> {
+    let sandbox: SandboxReading | undefined;
+    try {
+      sandbox = await this.#ws.deps.cluster.readSandbox(this.#ws.name, within);
+    } catch (error) {
+      this.#ws.deps.log.info({ workspaceId: this.id, error }, "a stop waits for its turn: its fence could not be read");
+      return "unread";
+    }
+    if (sandbox) epochToStore(sandbox, fencing);
+    return "passes";
   }
 
   /** A stop on a handle that knew nothing yet and could not even look leaves no handle. */

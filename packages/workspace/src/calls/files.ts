@@ -4,7 +4,8 @@ import { HoldfastError } from "@holdfast/errors";
 import type { FileInfo, ReadEvent, ReadWish, WalkWish, WatchEvent, WriteWish } from "../ports/files.ts";
 import type { Guest } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
-import { askGuest, callGuest, type EpochClaim, readsOnly } from "./guest-call.ts";
+import { type EpochClaim, readsOnly } from "./epoch-claim.ts";
+import { askGuest, callGuest } from "./guest-call.ts";
 import { writeFile } from "./write-file.ts";
 
 export interface MakeDirectoryWish {
@@ -110,7 +111,11 @@ export class WorkspaceFiles {
     const lost = (cause: Error): HoldfastError =>
       changeUnknown(cause, wish.path, `${what}. Look at it before going on`);
     await this.#told("RemoveFile", () =>
-      askGuest(this.#ws, { feature: "files", claim: this.#change, ask: (guest) => guest.files.remove(wish, signal), lost }, signal),
+      askGuest(
+        this.#ws,
+        { feature: "files", claim: this.#change, ask: (guest) => guest.files.remove(wish, signal), lost },
+        signal,
+      ),
     );
   }
 
@@ -155,7 +160,9 @@ export class WorkspaceFiles {
       using within = new Deadline(this.#ws.deps.clock, fileCallTimeoutMs, signal);
       return await ask(guest, within);
     };
-    return await this.#told(operation, () => askGuest(this.#ws, { feature: "files", claim, ask: inTime, lost }, signal));
+    return await this.#told(operation, () =>
+      askGuest(this.#ws, { feature: "files", claim, ask: inTime, lost }, signal),
+    );
   }
 
   async #told<Answer>(operation: FileOperation, call: () => Promise<Answer>): Promise<Answer> {

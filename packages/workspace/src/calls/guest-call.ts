@@ -1,23 +1,16 @@
 import { DeadlineExceeded, orAborted } from "@holdfast/async";
-import type { GuestFeature, HolderEpoch } from "@holdfast/contract";
+import type { GuestFeature } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
+import { guestAhead } from "../binding/fence-guest.ts";
 import { presentable } from "../binding/guest-failure.ts";
 import { type Guest, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { admissionRefusal, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { admit } from "./admission.ts";
+import { assertClaim, type EpochClaim, isEpochRefusal, settleRefusal } from "./epoch-claim.ts";
 import { rebind } from "./rebind.ts";
 import { holds, reread } from "./reread.ts";
-
-/** How a call stands to the workspace's fence (L20): what changes something carries its caller's epoch, or none. */
-export interface EpochClaim {
-  readonly changes: boolean;
-  readonly epoch: HolderEpoch | undefined;
-}
-
-/** What only reads needs no epoch, and carries none. */
-export const readsOnly: EpochClaim = { changes: false, epoch: undefined };
 
 /** One call of the data plane: what it asks of a guest, and what is to be said of it where its link broke. */
 export interface GuestCall<Event> {
@@ -34,7 +27,8 @@ export interface GuestCall<Event> {
 
 /**
  * Makes a call in the bound guest. Where nothing of it can have run (GuestNotReached, before the first event) it moves to another
- * guest, once (L39). A failure of the transport is followed by at most one re-read (L36).
+ * guest, once (L39). A failure of the transport is followed by at most one re-read (L36). A guest that has not heard of the call's epoch
+ * yet is told, once, where the object has it (L22).
  */
 export async function* callGuest<Event>(
   ws: Handle,
@@ -45,11 +39,13 @@ export async function* callGuest<Event>(
   let bound = await admit(ws, signal);
   let mayRebind = true;
   let mayReread = true;
+  let mayFence = true;
   let begun = false;
   for (;;) {
     assertServes(ws, bound, call.feature);
     const giveBack = ws.leases.take(bound.guest);
     try {
+      await assertClaim(ws, bound, call.claim, signal);
       for await (const event of call.open(bound.guest.under(call.claim.epoch), bound)) {
         begun = true;
         yield event;
@@ -59,6 +55,13 @@ export async function* callGuest<Event>(
       if (signal.aborted) throw thrown;
       const error = thrown instanceof DeadlineExceeded ? unanswered(thrown) : thrown;
       const isSpent = begun || call.isSpent?.() === true;
+      if (isEpochRefusal(error) && call.claim.changes) {
+        await settleRefusal(ws, bound, call.claim, error, signal);
+        if (isSpent || !mayFence) throw guestAhead(ws, bound.fenced, error);
+        mayFence = false;
+        if (ws.state.t === "active" && ws.state.bound.guest === bound.guest) bound = ws.state.bound;
+        continue;
+      }
       if (isSpent || !mayRebind || !(error instanceof GuestNotReached) || error.why === "name-unresolvable") {
         throw await explained(ws, bound, error, { lost: call.lost, begun, mayReread });
       }

@@ -8,10 +8,12 @@ import {
   type WorkspaceId,
 } from "@holdfast/contract";
 import type { WorkspaceDeps } from "../deps.ts";
+import type { Found } from "../fence/gate.ts";
 import { holderEpochOf } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import type { OnStartFailure, Origin } from "../wishes.ts";
 import type { Fact, News } from "./facts.ts";
+import { FreshLook } from "./fresh-look.ts";
 import { GuestLeases } from "./guest-leases.ts";
 import { LateCreates } from "./late-creates.ts";
 import type { Rebind } from "./rebind.ts";
@@ -58,6 +60,9 @@ export class Handle {
   readonly rebinding = new SingleFlight<PodUid | "unbound", Rebind>();
   /** One re-read at a time after calls that failed together. */
   readonly rereading = new SingleFlight<PodUid, void>();
+
+  /** One look at a time after what guests and callers say of epochs. */
+  readonly epochLook = new FreshLook<Found>();
 
   /** Set by the queue: true while a recipe runs. */
   inTransition = false;

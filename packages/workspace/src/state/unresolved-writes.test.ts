@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { SandboxReading } from "../ports/cluster.ts";
 import { hasMoved, UnresolvedWrites } from "./unresolved-writes.ts";
 
-const stamps = { modeChangedAt: "2026-01-01T00:00:00.000Z", writtenBy: "mark" };
+const stamps = { modeChangedAt: "2026-01-01T00:00:00.000Z", writtenBy: "mark", holderEpoch: "3" };
 const before: SandboxReading = readingOf(new FakeCluster(new ManualClock()).seed(workspaceId("demo"), { stamps }));
 const touched = { ...before, resourceVersion: "999" };
 
@@ -14,6 +14,7 @@ describe("L24 an object has moved", () => {
 
   it.each([
     ["a stamp is absent", { stamps: { ...before.stamps, writtenBy: undefined } }],
+    ["the epoch is absent", { stamps: { ...before.stamps, holderEpoch: undefined } }],
     ["the mode is absent", { lacks: { annotations: false, mode: true } }],
   ])("by its resourceVersion where the patch had to test that, because %s", (_why, lacking) => {
     expect(hasMoved({ ...before, ...lacking }, { ...touched, ...lacking })).toBe(true);
@@ -22,6 +23,7 @@ describe("L24 an object has moved", () => {
   it.each([
     ["mode", { mode: "Suspended" as const }],
     ["written-by", { stamps: { ...before.stamps, writtenBy: "other" } }],
+    ["epoch", { stamps: { ...before.stamps, holderEpoch: "4" } }],
     ["stamp", { stamps: { ...before.stamps, modeChangedAt: "2026-01-02T00:00:00.000Z" } }],
   ])("by its %s", (_what, changed) => {
     expect(hasMoved(before, { ...before, ...changed })).toBe(true);

@@ -609,7 +609,7 @@ describe("L3 transitions of one handle", () => {
     await first;
     await settleTasks();
     expect(workspace.state.t).toBe("active");
-    expect(on.cluster.plan.count("readSandbox")).toBe(2); // The open's own: its first look, and its bind.
+    expect(on.cluster.plan.count("readSandbox")).toBe(3); // The open's own: its first look, and its bind.
   });
 
   it("a call whose time ends in the queue sends nothing", async () => {
