@@ -40,6 +40,7 @@ export interface LocalNode {
 
 const nodeName = "local-node";
 const stopGraceMs = 5_000;
+const ours = "default-scheduler";
 
 /** Starts the node: it takes up the pods that the API has, then follows it until `stop`. */
 export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
@@ -136,6 +137,8 @@ class RunningPods implements Follower {
     }
     const boundTo = textOf(recordOf(pod.spec).nodeName);
     if (boundTo !== undefined && boundTo !== nodeName) return;
+    // An unplaced pod that asks for another scheduler is that one's to place.
+    if (boundTo === undefined && (textOf(recordOf(pod.spec).schedulerName) ?? ours) !== ours) return;
     const known = this.#runners.get(uid);
     if (known !== undefined) {
       known.observe(pod);
