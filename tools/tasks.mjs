@@ -32,6 +32,7 @@ export const tasks = {
     args.length > 0
       ? [agentBundle, { program: "vitest", argv: ["run", "--root", root, ...args] }]
       : [...staticChecks, agentBundle, { program: "vitest", argv: ["run", "--root", root] }],
+  "test:cluster": (args) => [script("test/cluster-conformance/real/run.ts", args)],
   generate: () => [
     { program: "buf", argv: ["generate", root, "--template", at("buf.gen.yaml"), "-o", root] },
     script("tools/docs/generate-docs.ts"),
