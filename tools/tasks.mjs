@@ -25,7 +25,10 @@ const staticChecks = [
 /** Task name → the steps for its arguments. */
 export const tasks = {
   start: (args) => [agentBundle, script("services/control-plane/src/main.ts", ["serve", ...args])],
-  cluster: (args) => [agentBundle, script("services/control-plane/src/main.ts", ["cluster", ...args])],
+  cluster: (args) =>
+    args[0] === "faults"
+      ? [script("tools/cluster-faults.ts", args.slice(1))]
+      : [agentBundle, script("services/control-plane/src/main.ts", ["cluster", ...args])],
   demo: (args) => [agentBundle, script("tools/demo.ts", args)],
   check: () => staticChecks,
   test: (args) =>

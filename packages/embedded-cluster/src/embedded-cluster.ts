@@ -78,8 +78,10 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Pro
       agent,
       log: log.child({ part: "local-node" }),
       storeOpenedAt: server.openedAt,
+      faults: faults.node,
     });
     stops.push(() => node.stop());
+    faults.node.useNode(node.faults);
     // First of all: what it holds would be waited for.
     stops.push(async () => faults.stop());
 
