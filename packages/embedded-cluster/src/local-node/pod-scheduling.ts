@@ -39,12 +39,12 @@ export async function schedulePod(
   const scheduled = textOf(recordOf(pod.spec).nodeName) !== undefined;
   const saying = new Saying(task, scheduled);
   try {
-    if (!scheduled) await task.faults.beforeScheduling(pod, (why) => saying.waiting(why), signal);
+    if (!scheduled) await task.faults.beforeScheduling(pod, (why) => saying.unplaced(why), signal);
     const disks = new Map<string, HeldVolume>();
     for (const volume of plan.volumes) {
       if (volume.t !== "claim") continue;
       const wanted = { namespace, name: volume.claim, scheduled };
-      const held = await volumes.hold(wanted, (why) => saying.waiting(why, volume.name), signal);
+      const held = await volumes.hold(wanted, (why) => saying.withoutDisk(volume.name, why), signal);
       if (held === undefined) return undefined;
       task.onHeld(held);
       disks.set(volume.name, held);
@@ -76,12 +76,18 @@ class Saying {
     this.#scheduled = scheduled;
   }
 
-  waiting(why: string, volume?: string): void {
-    const { pod, record, sayUnscheduled } = this.#task;
-    if (!this.#scheduled) sayUnscheduled(why);
-    const [reason, message] = this.#scheduled
-      ? ["FailedMount", `MountVolume.SetUp failed for volume "${volume}": ${why}`]
-      : ["FailedScheduling", `0/1 nodes are available: ${why}`];
+  unplaced(why: string): void {
+    this.#task.sayUnscheduled(why);
+    this.#tell("FailedScheduling", why);
+  }
+
+  withoutDisk(volume: string, why: string): void {
+    if (this.#scheduled) this.#tell("FailedMount", `MountVolume.SetUp failed for volume "${volume}": ${why}`);
+    else this.unplaced(`0/1 nodes are available: ${why}`);
+  }
+
+  #tell(reason: string, message: string): void {
+    const { pod, record } = this.#task;
     this.#cancel();
     this.#cancel = callAfter(worthSayingMs, () => record(pod, "Warning", reason, message));
   }
