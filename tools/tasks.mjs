@@ -25,13 +25,17 @@ const staticChecks = [
 /** Task name → the steps for its arguments. */
 export const tasks = {
   start: (args) => [agentBundle, script("services/control-plane/src/main.ts", ["serve", ...args])],
-  cluster: (args) => [agentBundle, script("services/control-plane/src/main.ts", ["cluster", ...args])],
+  cluster: (args) =>
+    args[0] === "faults"
+      ? [script("tools/cluster-faults.ts", args.slice(1))]
+      : [agentBundle, script("services/control-plane/src/main.ts", ["cluster", ...args])],
   demo: (args) => [agentBundle, script("tools/demo.ts", args)],
   check: () => staticChecks,
   test: (args) =>
     args.length > 0
       ? [agentBundle, { program: "vitest", argv: ["run", "--root", root, ...args] }]
       : [...staticChecks, agentBundle, { program: "vitest", argv: ["run", "--root", root] }],
+  "test:cluster": (args) => [script("test/cluster-conformance/real/run.ts", args)],
   generate: () => [
     { program: "buf", argv: ["generate", root, "--template", at("buf.gen.yaml"), "-o", root] },
     script("tools/docs/generate-docs.ts"),

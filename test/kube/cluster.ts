@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Deadline, systemClock } from "@holdfast/async";
 import type { WorkspaceId } from "@holdfast/contract";
-import { guestAgentImage, type Intercept, startEmbeddedCluster } from "@holdfast/embedded-cluster";
+import { type Faults, guestAgentImage, startEmbeddedCluster } from "@holdfast/embedded-cluster";
 import { connectKube, type KubeCluster, type KubeOptions } from "@holdfast/kube";
 import type { CreateWish, PodReading, SandboxReading } from "@holdfast/workspace";
 import { pino } from "pino";
@@ -12,6 +12,7 @@ import { pino } from "pino";
 /** An embedded cluster whose pods run a program that only stays, and a client of it. */
 export interface TestCluster extends AsyncDisposable {
   readonly cluster: KubeCluster;
+  readonly faults: Faults;
   readonly kubeconfigPath: string;
   readonly warnings: readonly string[];
   connect(more?: Partial<KubeOptions>): Promise<KubeCluster>;
@@ -19,7 +20,7 @@ export interface TestCluster extends AsyncDisposable {
 
 const staying = "process.on('SIGTERM', () => process.exit(0)); setInterval(() => undefined, 1 << 30);";
 
-export async function startTestCluster(intercept?: Intercept): Promise<TestCluster> {
+export async function startTestCluster(): Promise<TestCluster> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-kube-"));
   const directory = await mkdtemp(join(tmpdir(), "holdfast-agent-"));
   await chmod(directory, 0o755); // a pod's user is not ours
@@ -29,7 +30,6 @@ export async function startTestCluster(intercept?: Intercept): Promise<TestClust
     dataDir: join(folder, "data"),
     agent: { image: guestAgentImage, nodePath: process.execPath, directory, entry: "main.mjs" },
     log: pino({ level: "silent" }),
-    ...(intercept === undefined ? {} : { intercept }),
   });
   const warnings: string[] = [];
   const log = { info: () => undefined, warn: (line: string) => void warnings.push(line), error: () => undefined };
@@ -38,6 +38,7 @@ export async function startTestCluster(intercept?: Intercept): Promise<TestClust
   const cluster = await connect();
   return {
     cluster,
+    faults: embedded.faults,
     kubeconfigPath: embedded.kubeconfigPath,
     warnings,
     connect,

@@ -1,36 +1,35 @@
 import { readFile, writeFile } from "node:fs/promises";
-import type { Intercept, Verdict } from "@holdfast/embedded-cluster";
+import type { FaultAction, FaultVerb, RequestRecord } from "@holdfast/embedded-cluster";
 import type { SandboxReading } from "@holdfast/workspace";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createSuspended, startTestCluster, type TestCluster, wishFor, within } from "./cluster.ts";
 
-const through: Verdict = { t: "continue" };
-let intercept: Intercept = () => through;
-let asked: string[] = [];
+let record: RequestRecord | undefined;
 let test: TestCluster;
 
 beforeAll(async () => {
-  test = await startTestCluster((request) => {
-    asked.push(request.method);
-    return intercept(request);
-  });
+  test = await startTestCluster();
 });
 beforeEach(() => {
-  intercept = () => through;
-  asked = [];
+  test.faults.clear();
+  asked();
 });
 afterAll(async () => {
   await test[Symbol.asyncDispose]();
 });
 
-/** Gives the first request of this method this fate. */
-const once = (method: string, verdict: Verdict): void => {
-  let isSpent = false;
-  intercept = (request) => {
-    if (isSpent || request.method !== method) return through;
-    isSpent = true;
-    return verdict;
-  };
+/** Counts requests from now on. */
+function asked(): void {
+  record?.stop();
+  record = test.faults.record({ by: "client" });
+}
+
+const verbs = (): string[] => (record?.requests ?? []).map((request) => request.verb);
+const sent = (verb: FaultVerb): number => verbs().filter((one) => one === verb).length;
+
+/** Gives the first request of this verb this fate. */
+const once = (verb: FaultVerb, action: FaultAction): void => {
+  test.faults.add({ match: { by: "client", verb }, action, count: 1 });
 };
 
 async function read(name: string): Promise<SandboxReading> {
@@ -41,7 +40,7 @@ async function read(name: string): Promise<SandboxReading> {
 
 async function suspended(id: string): Promise<SandboxReading> {
   const asleep = await createSuspended(test.cluster, id);
-  asked = [];
+  asked();
   return asleep;
 }
 
@@ -51,9 +50,9 @@ const wake = (reading: SandboxReading, writtenBy: string) =>
 describe("L1 a lost reply", () => {
   it("of a POST that landed is unknown, was sent once, and its own mark is read back", async () => {
     const wish = await wishFor(test.cluster, "lost-post");
-    once("POST", { t: "applyThenDropReply" });
+    once("create", { t: "applyThenDrop" });
     expect((await test.cluster.createSandbox(wish, within())).t).toBe("unknown");
-    expect(asked.filter((method) => method === "POST")).toHaveLength(1);
+    expect(sent("create")).toBe(1);
     expect((await read("namzu-ws-lost-post")).stamps).toMatchObject({
       createdBy: "creator",
       writtenBy: wish.writtenBy,
@@ -62,49 +61,49 @@ describe("L1 a lost reply", () => {
 
   it("of a POST that did not land is unknown just the same, and nothing stands", async () => {
     const wish = await wishFor(test.cluster, "lost-unapplied");
-    once("POST", { t: "dropUnapplied" });
+    once("create", { t: "dropUnapplied" });
     expect((await test.cluster.createSandbox(wish, within())).t).toBe("unknown");
-    expect(asked.filter((method) => method === "POST")).toHaveLength(1);
+    expect(sent("create")).toBe(1);
     expect(await test.cluster.readSandbox("namzu-ws-lost-unapplied", within())).toBeUndefined();
   });
 
   it("of a PATCH is unknown, was sent once, and a later write of the same reading is refused if it had landed", async () => {
     const asleep = await suspended("lost-patch");
-    once("PATCH", { t: "applyThenDropReply" });
+    once("patch", { t: "applyThenDrop" });
     expect((await wake(asleep, "mine")).t).toBe("unknown");
-    expect(asked.filter((method) => method === "PATCH")).toHaveLength(1);
+    expect(sent("patch")).toBe(1);
     expect((await read(asleep.name)).stamps.writtenBy).toBe("mine");
     expect(await wake(asleep, "again")).toMatchObject({ t: "refused", why: "condition" });
   });
 
   it("of a PATCH that did not land leaves the later write of the same reading applicable", async () => {
     const asleep = await suspended("lost-patch-unapplied");
-    once("PATCH", { t: "dropUnapplied" });
+    once("patch", { t: "dropUnapplied" });
     expect((await wake(asleep, "mine")).t).toBe("unknown");
     expect(await wake(asleep, "again")).toMatchObject({ t: "applied" });
   });
 
   it("of a DELETE is unknown, and was sent once", async () => {
     const { name, uid, resourceVersion } = await suspended("lost-delete");
-    once("DELETE", { t: "applyThenDropReply" });
+    once("delete", { t: "applyThenDrop" });
     expect((await test.cluster.deleteSandbox({ name, uid, resourceVersion }, within())).t).toBe("unknown");
-    expect(asked.filter((method) => method === "DELETE")).toHaveLength(1);
+    expect(sent("delete")).toBe(1);
   });
 
   it("of a read is read again", async () => {
     const asleep = await suspended("lost-read");
-    once("GET", { t: "dropUnapplied" });
+    once("get", { t: "dropUnapplied" });
     expect((await read(asleep.name)).uid).toBe(asleep.uid);
-    expect(asked).toEqual(["GET", "GET"]);
+    expect(verbs()).toEqual(["get", "get"]);
   });
 });
 
 describe("a refusal of the server", () => {
   it("with 500 leaves a write unknown and sent once", async () => {
     const asleep = await suspended("five-hundred");
-    once("PATCH", { t: "fail", code: 500, reason: "InternalError", message: "etcdserver: request timed out" });
+    once("patch", { t: "fail", code: 500, reason: "InternalError", message: "etcdserver: request timed out" });
     expect((await wake(asleep, "mine")).t).toBe("unknown");
-    expect(asked.filter((method) => method === "PATCH")).toHaveLength(1);
+    expect(sent("patch")).toBe(1);
   });
 
   it("L37 that ends the watches does not lose news: they are taken up again", async () => {
@@ -113,12 +112,12 @@ describe("a refusal of the server", () => {
     using limit = within();
     await wake(asleep, "first");
     await changes.next(limit.signal);
-    intercept = (request) =>
-      request.query.get("watch") === "true" ? { t: "fail", code: 410, reason: "Expired", message: "too old" } : through;
+    const expired = { t: "fail", code: 410, reason: "Expired", message: "too old" } as const;
+    const rule = test.faults.add({ match: { by: "client", verb: "watch" }, action: expired });
     const second = await test.connect();
     using later = second.changes(asleep.name);
     await later.next(limit.signal); // of its first list
-    intercept = () => through;
+    rule.remove();
     await later.next(limit.signal); // of the list after the 410
     await second.close();
   });
@@ -134,7 +133,7 @@ describe("TLS", () => {
       reason: "CLUSTER_UNAVAILABLE",
       message: expect.stringMatching(/certificate|self.signed/i),
     });
-    expect(asked).toEqual([]);
+    expect(record?.requests).toEqual([]);
     await stranger.close();
   });
 

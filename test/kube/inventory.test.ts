@@ -5,13 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createSuspended, startTestCluster, type TestCluster, within } from "./cluster.ts";
 
 let test: TestCluster;
-const requests: { verb: string; path: string }[] = [];
 
 beforeAll(async () => {
-  test = await startTestCluster((request) => {
-    requests.push({ verb: request.method, path: request.path });
-    return { t: "continue" };
-  });
+  test = await startTestCluster();
 });
 afterAll(() => test[Symbol.asyncDispose]());
 
@@ -47,11 +43,11 @@ describe("the inventory of an embedded cluster", () => {
     const kept = await createSuspended(test.cluster, "kept");
     const going = await createSuspended(test.cluster, "going");
     const watches = new WorkspaceWatches({ cluster: test.cluster, clock: systemClock, log });
-    requests.length = 0;
+    const record = test.faults.record({ by: "client" });
     const news = [1, 2, 3].map(() => watches.watch({}, undefined, signal()));
     const [first] = await Promise.all(news.map(toBookmark));
     expect(first?.words.toSorted()).toEqual(["added going", "added kept"]);
-    const collection = requests.filter(({ path }) => path.endsWith("/sandboxes"));
+    const collection = record.requests.filter(({ resource, name }) => resource === "sandboxes" && name === "");
     expect(collection.length).toBeLessThanOrEqual(2);
     await Promise.all(news.map((one) => one.return(undefined)));
     await watches.close();

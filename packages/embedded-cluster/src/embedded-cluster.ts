@@ -1,6 +1,9 @@
 import type { Logger } from "pino";
 import { startApiServer } from "./api-server/api-server.ts";
-import type { Intercept } from "./api-server/http/intercept.ts";
+import { systemClock } from "./clock.ts";
+import { FaultPlan } from "./faults/fault-plan.ts";
+import type { Faults } from "./faults/faults.ts";
+import { faultyApi } from "./faults/faulty-api.ts";
 import { type AgentProgram, type Isolation, startLocalNode } from "./local-node/index.ts";
 import { startSandboxController } from "./sandbox-controller/sandbox-controller.ts";
 import { seed } from "./seed.ts";
@@ -13,8 +16,8 @@ export interface EmbeddedClusterOptions {
   /** What runs in a pod that names the agent's image. */
   readonly agent: AgentProgram;
   readonly log: Logger;
-  /** A test knob; see Intercept. */
-  readonly intercept?: Intercept;
+  /** Serves the fault knobs over HTTP, to whoever has the kubeconfig's token: never for anything but trying failures. */
+  readonly allowFaults?: boolean;
 }
 
 /** A small Kubernetes in this process: API server, sandbox controller and one node. */
@@ -26,6 +29,10 @@ export interface EmbeddedCluster {
   readonly isolation: Isolation;
   /** What it does less strictly than a real cluster: one sentence each, for people. */
   readonly relaxations: readonly string[];
+  /** What can be made to go wrong. Nothing does until it is asked for. */
+  readonly faults: Faults;
+  /** Forgets the API's change log, as an operator's compaction does: older watches and pages answer 410. */
+  compact(): void;
   /** Stops every pod and keeps objects and disks. */
   stop(): Promise<void>;
 }
@@ -48,27 +55,35 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Pro
     if (failures.length > 0) throw new AggregateError(failures, "The embedded cluster did not stop cleanly.");
   };
   try {
+    const faults = new FaultPlan(systemClock, (error) =>
+      log.error({ err: error }, "what a fault rule did is not mended"),
+    );
     const server = await startApiServer({
       dataDir,
       port: options.port ?? 0,
       log: log.child({ part: "api-server" }),
-      ...(options.intercept === undefined ? {} : { intercept: options.intercept }),
+      faults,
+      servesFaults: options.allowFaults === true,
     });
     stops.push(() => server.stop());
     await seed(server.api, agent.image);
     const controller = await startSandboxController({
-      api: server.api,
+      api: faultyApi(server.api, faults, "controller"),
       log: log.child({ part: "sandbox-controller" }),
     });
     stops.push(() => controller.stop());
     const node = await startLocalNode({
-      api: server.api,
+      api: faultyApi(server.api, faults, "node"),
       dataDir,
       agent,
       log: log.child({ part: "local-node" }),
       storeOpenedAt: server.openedAt,
+      faults: faults.node,
     });
     stops.push(() => node.stop());
+    faults.node.useNode(node.faults);
+    // First of all: what it holds would be waited for.
+    stops.push(async () => faults.stop());
 
     let stopping: Promise<void> | undefined;
     return {
@@ -77,6 +92,8 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Pro
       namespace: "default",
       isolation: node.isolation,
       relaxations: [...node.relaxations, oneUser],
+      faults,
+      compact: server.compact,
       stop: () => {
         stopping ??= stopAll();
         return stopping;

@@ -54,6 +54,14 @@ export function clusterAnnouncement(cluster: EmbeddedCluster, config: ServiceCon
     ["kubeconfig", cluster.kubeconfigPath],
     ["namespace", cluster.namespace],
     ...cluster.relaxations.map((sentence) => ["relaxed", sentence] as const),
+    ...(config.allowFaults
+      ? [
+          [
+            "faults",
+            "allowed: whoever has the kubeconfig can make this cluster fail (npm run cluster -- faults list)",
+          ] as const,
+        ]
+      : []),
     ["", "to use it:"],
     ["", `npm start -- ${flags.flat().map(quoted).join(" ")}`],
   ]);

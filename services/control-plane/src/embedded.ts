@@ -17,7 +17,7 @@ const agentEntry = "main.mjs";
 
 /** Starts the embedded cluster over the data directory; throws a StartFailure when that cannot be used. */
 export async function startEmbedded(config: ServiceConfig, logger: Logger): Promise<EmbeddedCluster> {
-  const { dataDir, agentDir } = config;
+  const { dataDir, agentDir, allowFaults } = config;
   assertAgentBundled(agentDir);
   prepareDataDirectory(dataDir);
   try {
@@ -25,6 +25,7 @@ export async function startEmbedded(config: ServiceConfig, logger: Logger): Prom
       dataDir,
       agent: { image: guestAgentImage, nodePath: process.execPath, directory: agentDir, entry: agentEntry },
       log: partLogger(logger, "embedded-cluster"),
+      allowFaults,
     });
   } catch (error) {
     if (error instanceof DataDirInUseError) throw new StartFailure(error.message, error);

@@ -1,11 +1,12 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { FaultPlan } from "../faults/fault-plan.ts";
 import type { ResourceApi } from "../resource-api.ts";
 import { startApiCore } from "./api-core.ts";
 import { keepCredentials, writePrivately } from "./credentials.ts";
 import { ApiListener } from "./http/api-listener.ts";
-import type { Intercept } from "./http/intercept.ts";
+import { FaultConsole } from "./http/fault-console.ts";
 import { kubeconfigText } from "./kubeconfig.ts";
 import type { Registry } from "./registry/registry.ts";
 import { openDatabase } from "./store/database.ts";
@@ -21,8 +22,10 @@ export interface ApiServerOptions {
   readonly now?: () => Date;
   readonly history?: HistoryLimits;
   readonly bookmarkIntervalMs?: number;
-  /** A test knob; see Intercept. */
-  readonly intercept?: Intercept;
+  /** What can be made to go wrong; absent: nothing. */
+  readonly faults?: FaultPlan;
+  /** Serves the fault knobs at /holdfast/faults. */
+  readonly servesFaults?: boolean;
 }
 
 export interface ApiServer {
@@ -52,13 +55,15 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const { registry } = core;
   try {
     const credentials = await keepCredentials(directory, new Date()); // callers judge a certificate by their own clock
+    const faults = options.faults ?? new FaultPlan();
     const listener = new ApiListener({
       registry,
       credentials,
       log,
       now,
       bookmarkIntervalMs: options.bookmarkIntervalMs ?? 60_000,
-      intercept: options.intercept,
+      faults,
+      faultConsole: options.servesFaults === true ? new FaultConsole(faults) : undefined,
     });
     const port = await listenOnKeptPort(listener, options.port, join(directory, "port"), log);
     const url = `https://127.0.0.1:${port}`;

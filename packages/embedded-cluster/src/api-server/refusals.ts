@@ -120,6 +120,21 @@ export const invalid = (type: ResourceType, name: string, causes: readonly Statu
 export const internalError = (message: string): ApiStatusError =>
   refusal(500, "InternalError", `Internal error occurred: ${message}`, { causes: [{ message }] });
 
+/** What a patch has made of an object cannot be taken. */
+export const invalidPatch = (patched: string, why: string): ApiStatusError => {
+  const message = `Invalid value: ${JSON.stringify(patched)}: ${why}`;
+  const causes = [{ reason: "FieldValueInvalid", message, field: "patch" }];
+  return refusal(422, "Invalid", ` "" is invalid: patch: ${message}`, { causes });
+};
+
+/** A patch type that the real server knows for built-in kinds, and this one does not. */
+export const strategicMergeNotServed = (accepted: readonly string[]): ApiStatusError =>
+  refusal(
+    415,
+    "UnsupportedMediaType",
+    `strategic merge patch is not served by the embedded cluster; nothing was changed. Use --type=merge or --type=json: accepted media types include: ${accepted.join(", ")}`,
+  );
+
 /** A version that this server has not reached, e.g. because its data directory was replaced by an older one. */
 export const tooLargeResourceVersion = (wanted: number, current: number): ApiStatusError =>
   refusal(504, "Timeout", `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
@@ -127,26 +142,22 @@ export const tooLargeResourceVersion = (wanted: number, current: number): ApiSta
     retryAfterSeconds: 1,
   });
 
-/** Options that cannot be read: an unsupported value, or a member that is forbidden here. */
-export const invalidOptions = (
-  kind: string,
-  field: string,
-  value: unknown,
-  supported: readonly string[],
-  forbiddenBecause?: string,
-): ApiStatusError => {
-  const message =
-    forbiddenBecause === undefined
-      ? `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported.map((item) => JSON.stringify(item)).join(", ")}`
-      : `Forbidden: ${forbiddenBecause}`;
-  const reason = forbiddenBecause === undefined ? "FieldValueNotSupported" : "FieldValueForbidden";
-  return refusal(422, "Invalid", `${kind}.meta.k8s.io "" is invalid: ${field}: ${message}`, {
-    group: "meta.k8s.io",
-    kind,
-    causes: [{ reason, message, field }],
-  });
+/** Options that cannot be taken, one cause for each. */
+export const invalidOptions = (kind: string, causes: readonly StatusCause[]): ApiStatusError => {
+  const parts = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const text = parts.length === 1 ? parts[0] : `[${parts.join(", ")}]`;
+  const details = { group: "meta.k8s.io", kind, causes };
+  return refusal(422, "Invalid", `${kind}.meta.k8s.io "" is invalid: ${text}`, details);
 };
 
-/** A refusal of the caller's choice; for fault injection. */
-export const injected = (code: number, reason: string, message: string): ApiStatusError =>
-  refusal(code, reason, message, {});
+export const unsupportedValue = (field: string, value: unknown, supported: readonly string[]): StatusCause => {
+  const list = supported.map((item) => JSON.stringify(item)).join(", ");
+  const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${list}`;
+  return { reason: "FieldValueNotSupported", message, field };
+};
+
+export const forbiddenField = (field: string, why: string): StatusCause => ({
+  reason: "FieldValueForbidden",
+  message: `Forbidden: ${why}`,
+  field,
+});

@@ -38,14 +38,20 @@ export class FaultPlan implements Faults {
   readonly node: NodeFaultRules;
   readonly #clock: Clock;
   readonly #entries: Entry[] = [];
-  readonly #others = new Map<string, { readonly report: () => RuleReport; readonly undo: () => void }>();
+  readonly #others = new Map<
+    string,
+    { readonly report: () => RuleReport; readonly undo: () => void | Promise<void> }
+  >();
   readonly #watches: WatchFaults;
   readonly #records = new Set<{ readonly match: FaultMatch; readonly requests: FaultedRequest[] }>();
   readonly #stopping = new AbortController();
+  readonly #onError: (error: unknown) => void;
   #lastId = 0;
 
-  constructor(clock: Clock = systemClock) {
+  /** `onError` is told when what a rule did cannot be mended. */
+  constructor(clock: Clock = systemClock, onError: (error: unknown) => void = rethrow) {
     this.#clock = clock;
+    this.#onError = onError;
     this.#watches = new WatchFaults(clock);
     this.node = new NodeFaultRules(clock, (standing) => this.#addNodeRule(standing));
   }
@@ -104,7 +110,7 @@ export class FaultPlan implements Faults {
       return true;
     }
     const other = this.#others.get(id);
-    other?.undo();
+    Promise.resolve(other?.undo()).catch(this.#onError);
     this.#others.delete(id);
     return other !== undefined;
   }
@@ -187,11 +193,21 @@ export class FaultPlan implements Faults {
   }
 
   #holdWatches(watches: FaultMatch, delayMs: number | undefined): Stall {
-    const hold = this.#watches.hold(watches, delayMs);
-    const id = this.#nextId();
-    const rule: WatchRule = { watches, delayMs };
-    this.#others.set(id, { report: () => ({ id, rule, met: hold.met }), undo: () => this.#watches.undo(hold) });
+    const id = this.addWatchRule({ watches, delayMs });
     return { undo: () => void this.remove(id) };
+  }
+
+  /** Adds a rule that holds watches up, and gives its id. */
+  addWatchRule(rule: WatchRule): string {
+    const hold = this.#watches.hold(rule.watches, rule.delayMs);
+    const id = this.#nextId();
+    this.#others.set(id, { report: () => ({ id, rule, met: hold.met }), undo: () => this.#watches.undo(hold) });
+    return id;
+  }
+
+  /** The id of a node rule that stands. */
+  idOf(standing: StandingNodeRule): string | undefined {
+    return [...this.#others].find(([, other]) => other.undo === standing.undo)?.[0];
   }
 
   #addNodeRule(standing: StandingNodeRule): void {
@@ -204,4 +220,8 @@ export class FaultPlan implements Faults {
     this.#lastId++;
     return `f${this.#lastId}`;
   }
+}
+
+function rethrow(error: unknown): never {
+  throw error;
 }

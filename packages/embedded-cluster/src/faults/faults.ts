@@ -56,7 +56,7 @@ export interface WatchRule {
 }
 
 export interface NodeRule {
-  readonly node: "holdScheduling" | "delayStart" | "failImagePull";
+  readonly node: "holdScheduling" | "delayStart" | "failImagePull" | "cutAddress";
   readonly pods: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
   readonly ms?: number;
   readonly message?: string;

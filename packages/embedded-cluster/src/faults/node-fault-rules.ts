@@ -17,13 +17,31 @@ export interface StandingNodeRule {
   readonly met: number;
   /** Aborts when it is taken back. */
   readonly undone: AbortSignal;
-  readonly undo: Undo;
+  /** Takes it back; resolves when what it did is mended. */
+  readonly undo: () => Promise<void>;
 }
 
-interface Standing {
+class Standing implements StandingNodeRule {
   readonly rule: NodeRule;
-  readonly undone: AbortController;
-  met: number;
+  met = 0;
+  readonly #undone = new AbortController();
+  readonly #mend: () => Promise<void>;
+  #mended: Promise<void> | undefined;
+
+  constructor(rule: NodeRule, mend: () => Promise<void> = async () => undefined) {
+    this.rule = rule;
+    this.#mend = mend;
+  }
+
+  get undone(): AbortSignal {
+    return this.#undone.signal;
+  }
+
+  readonly undo = (): Promise<void> => {
+    this.#undone.abort();
+    this.#mended ??= this.#mend();
+    return this.#mended;
+  };
 }
 
 /** The node's fault rules: what tests set and what the node asks. The node brings the actions when it has started. */
@@ -43,16 +61,16 @@ export class NodeFaultRules implements NodeFaults, NodeFaultPoints {
     this.#actions = actions;
   }
 
-  holdScheduling(pods: PodMatch = {}, message = "0/1 nodes are available: a fault rule refuses this pod"): Undo {
-    return this.#add({ node: "holdScheduling", pods, message });
+  holdScheduling(pods: PodMatch = {}, message?: string): Undo {
+    return voidly(this.add({ node: "holdScheduling", pods, ...said(message) }).undo);
   }
 
   delayStart(ms: number, pods: PodMatch = {}): Undo {
-    return this.#add({ node: "delayStart", pods, ms });
+    return voidly(this.add({ node: "delayStart", pods, ms }).undo);
   }
 
-  failImagePull(pods: PodMatch = {}, message = "a fault rule refuses the pull"): Undo {
-    return this.#add({ node: "failImagePull", pods, message });
+  failImagePull(pods: PodMatch = {}, message?: string): Undo {
+    return voidly(this.add({ node: "failImagePull", pods, ...said(message) }).undo);
   }
 
   async evict(pod: PodPlace, message?: string): Promise<void> {
@@ -64,7 +82,13 @@ export class NodeFaultRules implements NodeFaults, NodeFaultPoints {
   }
 
   async cutAddress(pod: PodPlace): Promise<() => Promise<void>> {
-    return this.#nodeFor(pod).cutAddress(pod);
+    const mend = await this.#nodeFor(pod).cutAddress(pod);
+    return this.#stand(new Standing({ node: "cutAddress", pods: pod }, mend)).undo;
+  }
+
+  /** Adds a rule that lasts until it is undone. */
+  add(rule: NodeRule): StandingNodeRule {
+    return this.#stand(new Standing(rule));
   }
 
   async beforeScheduling(pod: KubeObject, say: (why: string) => void, signal: AbortSignal): Promise<void> {
@@ -72,11 +96,11 @@ export class NodeFaultRules implements NodeFaults, NodeFaultPoints {
     for (;;) {
       const held = this.#find("holdScheduling", pod);
       if (held === undefined || signal.aborted) return;
-      const { message = "" } = held.rule;
+      const { message = "0/1 nodes are available: a fault rule refuses this pod" } = held.rule;
       if (said === undefined) held.met++;
       if (said !== message) say(message);
       said = message;
-      await untilAborted(AbortSignal.any([signal, held.undone.signal]));
+      await untilAborted(AbortSignal.any([signal, held.undone]));
     }
   }
 
@@ -84,32 +108,21 @@ export class NodeFaultRules implements NodeFaults, NodeFaultPoints {
     const slow = this.#find("delayStart", pod);
     if (slow === undefined) return;
     slow.met++;
-    await pause(this.#clock, slow.rule.ms ?? 0, AbortSignal.any([signal, slow.undone.signal]));
+    await pause(this.#clock, slow.rule.ms ?? 0, AbortSignal.any([signal, slow.undone]));
   }
 
   imagePullError(pod: KubeObject, image: string): string | undefined {
     const failing = this.#find("failImagePull", pod);
     if (failing === undefined) return undefined;
     failing.met++;
-    return `Failed to pull image "${image}": ${failing.rule.message ?? ""}`;
+    return `Failed to pull image "${image}": ${failing.rule.message ?? "a fault rule refuses it"}`;
   }
 
-  #add(rule: NodeRule): Undo {
-    const standing: Standing = { rule, undone: new AbortController(), met: 0 };
+  #stand(standing: Standing): Standing {
     this.#rules.add(standing);
-    const undo = (): void => {
-      this.#rules.delete(standing);
-      standing.undone.abort();
-    };
-    this.#onAdded({
-      rule,
-      undone: standing.undone.signal,
-      undo,
-      get met() {
-        return standing.met;
-      },
-    });
-    return undo;
+    standing.undone.addEventListener("abort", () => this.#rules.delete(standing), { once: true });
+    this.#onAdded(standing);
+    return standing;
   }
 
   #find(node: NodeRule["node"], pod: KubeObject): Standing | undefined {
@@ -121,6 +134,13 @@ export class NodeFaultRules implements NodeFaults, NodeFaultPoints {
     return this.#actions;
   }
 }
+
+const said = (message: string | undefined): { message?: string } => (message === undefined ? {} : { message });
+
+const voidly =
+  (undo: () => Promise<void>): Undo =>
+  () =>
+    void undo();
 
 function isMeant(pods: PodMatch, { metadata }: KubeObject): boolean {
   const same = (wanted: string | undefined, found: string | undefined) => wanted === undefined || wanted === found;

@@ -5,6 +5,8 @@ import { type FaultedRequest, type FaultMatch, isMeant } from "./fault-rule.ts";
 export interface OpenWatch {
   /** Aborts when the watch is to be cut. */
   readonly cut: AbortSignal;
+  /** Tells whether something holds it up right now. */
+  readonly isHeldUp: boolean;
   /** Before something is delivered: undefined when it may be at once, else resolves when it may, or when the signal aborts. */
   ready(signal: AbortSignal): Promise<void> | undefined;
   close(): void;
@@ -32,8 +34,12 @@ export class WatchFaults {
     const cut = new AbortController();
     this.#open.set(cut, request);
     const met = new Set<WatchHold>();
+    const holds = this.#holds;
     return {
       cut: cut.signal,
+      get isHeldUp() {
+        return [...holds].some((hold) => isMeant(hold.match, request));
+      },
       ready: (signal) => {
         const holds = [...this.#holds].filter((hold) => isMeant(hold.match, request));
         if (holds.length === 0) return undefined;

@@ -37,6 +37,15 @@ export class AddressPool {
     return `${this.#blocks[0]?.prefix}.1`;
   }
 
+  /** Tells whether no other living node gives this address out. */
+  async isOurs(address: string): Promise<boolean> {
+    const prefix = address.slice(0, address.lastIndexOf("."));
+    if (this.#blocks.some((block) => block.prefix === prefix)) return true;
+    const claim = await listen(`${prefix}.1`).catch(() => undefined); // somebody's
+    await new Promise((resolve) => (claim === undefined ? resolve(undefined) : claim.close(resolve)));
+    return claim !== undefined;
+  }
+
   /** Takes an address that nobody holds, claiming another block when all are taken. */
   async take(): Promise<string> {
     for (;;) {

@@ -6,7 +6,9 @@ import { agentPod } from "./testing/cluster.ts";
 const place = { nodeName: "n", podIp: "127.1.2.3", hostIp: "127.1.2.1" };
 const callOf = (container: object) => {
   const pod = agentPod("p", container);
-  return containerCallOf(pod, planPod(pod), place, ["/image/program", "/image/entry"]);
+  const [plan] = planPod(pod).containers;
+  if (plan === undefined) throw new Error("no container");
+  return containerCallOf(pod, plan, place, ["/image/program", "/image/entry"]);
 };
 
 describe("expand", () => {

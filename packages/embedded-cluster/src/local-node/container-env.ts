@@ -1,5 +1,6 @@
 import type { KubeObject } from "../resource-api.ts";
-import type { PodPlan } from "./pod-plan.ts";
+import type { ContainerPlan } from "./container-plan.ts";
+import { recordOf, textOf } from "./json-shape.ts";
 import { UnsupportedPodError } from "./unsupported-pod-error.ts";
 
 /** What the downward API tells a container about itself and its place. */
@@ -23,7 +24,7 @@ const basePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** Works out environment and command; `defaultCommand` stands for the image's own. */
 export function containerCallOf(
   pod: KubeObject,
-  plan: PodPlan,
+  plan: ContainerPlan,
   place: PodPlace,
   defaultCommand: readonly string[],
 ): ContainerCall {
@@ -59,6 +60,8 @@ function fieldOf(pod: KubeObject, place: PodPlace, path: string): string {
       return pod.metadata.namespace ?? "";
     case "metadata.uid":
       return pod.metadata.uid ?? "";
+    case "spec.serviceAccountName":
+      return textOf(recordOf(pod.spec).serviceAccountName) ?? "default";
     case "spec.nodeName":
       return place.nodeName;
     case "status.podIP":

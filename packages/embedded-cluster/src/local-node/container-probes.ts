@@ -1,4 +1,4 @@
-import type { PodPlan } from "./pod-plan.ts";
+import type { ContainerPlan } from "./container-plan.ts";
 import { attemptProbe, type InsidePod } from "./probe-attempt.ts";
 import type { ProbePlan } from "./probe-plan.ts";
 import { probe } from "./prober.ts";
@@ -19,13 +19,13 @@ export interface ContainerProbesListener {
   /** Readiness changed. */
   readonly onReady: (ready: boolean) => void;
   readonly onFailure: (kind: ProbeKind, message: string) => void;
-  /** The container is to be restarted. */
-  readonly onUnhealthy: (kind: ProbeKind) => void;
+  /** The container is to be restarted, within this time if the probe says so. Told once. */
+  readonly onUnhealthy: (kind: ProbeKind, graceMs: number | undefined) => void;
 }
 
 /** Makes the probes of one run of a container until the signal aborts: startup first, then readiness and liveness. */
 export async function probeContainer(
-  plan: PodPlan,
+  plan: ContainerPlan,
   place: ProbePlace,
   listener: ContainerProbesListener,
   signal: AbortSignal,
@@ -34,26 +34,32 @@ export async function probeContainer(
     const once = () => attemptProbe(probePlan, place.ip, place.inside, until);
     return probePlan.action.t === "exec" ? place.execProbes.run(once) : once();
   };
-  const run = (kind: ProbeKind, probePlan: ProbePlan, onSuccess: () => void, onConclusive: () => void, end = signal) =>
-    probe(
-      probePlan,
-      attempt(probePlan),
-      {
-        onSuccess,
-        onFailure: (message, conclusive) => {
-          listener.onFailure(kind, message);
-          if (conclusive) onConclusive();
-        },
-      },
-      end,
-    );
+  /** `onConclusive` answers whether to probe on. */
+  const run = (
+    kind: ProbeKind,
+    probePlan: ProbePlan,
+    onSuccess: () => void,
+    onConclusive: () => boolean,
+    end = signal,
+  ) => {
+    const onFailure = (message: string, conclusive: boolean) => {
+      listener.onFailure(kind, message);
+      return !conclusive || onConclusive();
+    };
+    return probe(probePlan, attempt(probePlan), { onSuccess, onFailure }, end);
+  };
+  const unhealthy =
+    (kind: ProbeKind, { graceMs }: ProbePlan) =>
+    () => {
+      listener.onUnhealthy(kind, graceMs);
+      return false;
+    };
 
   if (plan.startup !== undefined) {
     const passed = new AbortController();
     const until = AbortSignal.any([signal, passed.signal]);
-    const unhealthy = () => listener.onUnhealthy("Startup");
-    await run("Startup", plan.startup, () => passed.abort(), unhealthy, until);
-    if (signal.aborted) return;
+    await run("Startup", plan.startup, () => passed.abort(), unhealthy("Startup", plan.startup), until);
+    if (!passed.signal.aborted || signal.aborted) return;
     listener.onStarted();
   }
   const running: Promise<void>[] = [];
@@ -62,19 +68,12 @@ export async function probeContainer(
     const become = (now: boolean) => {
       if (now !== ready) listener.onReady(now);
       ready = now;
+      return true;
     };
-    running.push(
-      run(
-        "Readiness",
-        plan.readiness,
-        () => become(true),
-        () => become(false),
-      ),
-    );
+    const [gained, lost] = [() => void become(true), () => become(false)];
+    running.push(run("Readiness", plan.readiness, gained, lost));
   }
-  if (plan.liveness !== undefined) {
-    const unhealthy = () => listener.onUnhealthy("Liveness");
-    running.push(run("Liveness", plan.liveness, () => undefined, unhealthy));
-  }
+  if (plan.liveness !== undefined)
+    running.push(run("Liveness", plan.liveness, () => undefined, unhealthy("Liveness", plan.liveness)));
   await Promise.all(running);
 }

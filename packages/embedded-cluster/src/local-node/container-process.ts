@@ -32,6 +32,7 @@ export interface LaunchPlan {
 
 const complaintBytes = 2048;
 const lastWordsMs = 500;
+const killedCode = 128 + constants.signals.SIGKILL;
 
 /**
  * One run of a container: a chain of processes whose last is PID 1 of the pod, speaking with the node over fd 3
@@ -47,6 +48,8 @@ export class ContainerProcess {
   #initPid: number | undefined;
   #started = false;
   #over = false;
+  /** The command's exit code as PID 1 told it. */
+  #saidCode: number | undefined;
   #complaint = "";
 
   constructor(plan: LaunchPlan) {
@@ -83,7 +86,7 @@ export class ContainerProcess {
         else if (line === "started") {
           this.#started = true;
           settled.resolve({ started: true });
-        }
+        } else if (line.startsWith("exit ")) this.#saidCode = Number(line.slice(5));
       });
     }
 
@@ -93,7 +96,9 @@ export class ContainerProcess {
       if (channel instanceof Socket) channel.destroy();
       settled.resolve({ started: this.#started });
       const complaint = this.#started ? "" : this.#complaint.trim();
-      const exit = { code, started: this.#started, complaint };
+      // A command that ran and of whose end PID 1 said nothing: both were killed.
+      const killed = this.#started && this.#saidCode === undefined;
+      const exit = { code: killed ? killedCode : (this.#saidCode ?? code), started: this.#started, complaint };
       if (plan.endSurvivors === undefined) ended.resolve(exit);
       else plan.endSurvivors().then(() => ended.resolve(exit), ended.reject);
     };

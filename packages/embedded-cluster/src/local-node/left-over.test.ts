@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, it, onTestFinished } from "vitest";
-import { endLeftOver } from "./left-over.ts";
+import { endLeftOver, parseLeftOver } from "./left-over.ts";
 import { identifyProcess } from "./process-identity.ts";
 import { quiet } from "./testing/cluster.ts";
 
@@ -11,6 +11,8 @@ it("what an earlier life left is over when it is a zombie that nobody takes", as
   onTestFinished(() => void parent.kill("SIGKILL"));
   const [line] = await once(parent.stdout, "data");
   const identity = await identifyProcess(Number(line));
-  expect(identity).toBeDefined();
-  await endLeftOver(JSON.stringify({ ...identity, isGroup: false }), "uid", 60_000, quiet);
+  const left = parseLeftOver(JSON.stringify({ ...identity, isGroup: false }));
+  if (left === undefined) throw new Error("no identity");
+  const how = { patienceMs: 60_000, signal: new AbortController().signal, log: quiet };
+  expect(await endLeftOver(left, "uid", how)).toBe(true);
 }, 5_000);

@@ -93,7 +93,7 @@ describe("an agent that ends", () => {
     const made = await createPod(cluster, agentPod("looping", { command: ["sh", "-c", "exit 7"] }));
     const pod = await awaitPod(cluster, "looping", (it) => containerOf(it).waitingFor === "CrashLoopBackOff");
     expect(containerOf(pod)).toMatchObject({ restartCount: 1, lastTerminated: { exitCode: 7 } });
-    expect(containerOf(pod).waitingMessage).toContain("back-off 1s");
+    expect(containerOf(pod).waitingMessage).toContain("back-off 10s");
     expect(isReady(pod)).toBe(false);
     await deletePod(cluster, made);
     await awaitGone(cluster, "looping");

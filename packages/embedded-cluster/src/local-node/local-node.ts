@@ -1,14 +1,18 @@
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { Logger } from "pino";
+import type { NodeFaultActions, NodeFaultPoints, PodPlace } from "../faults/node-faults.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
+import { AddressCuts } from "./address-cuts.ts";
 import { AddressPool } from "./address-pool.ts";
+import { ControlGroups } from "./control-groups.ts";
 import { EventRecorder } from "./event-recorder.ts";
-import { type Follower, follow } from "./follow.ts";
+import { type Follower, follow, sleep } from "./follow.ts";
 import type { Isolation } from "./isolation.ts";
 import { recordOf, textOf } from "./json-shape.ts";
-import { endLeftOver } from "./left-over.ts";
+import { LeftOvers } from "./left-overs.ts";
+import { NodeFaultHands, noFaults } from "./node-fault-hands.ts";
 import { ensureNodeObject, reportNode, reportNodeStopped } from "./node-object.ts";
 import { NodePaths } from "./node-paths.ts";
 import { type AgentProgram, writeSkeleton } from "./pod-root.ts";
@@ -16,6 +20,7 @@ import { type PodDependencies, PodRunner } from "./pod-runner.ts";
 import { probeIsolation } from "./probe-isolation.ts";
 import { relaxationsOf } from "./relaxations.ts";
 import { claims, pods } from "./resources.ts";
+import { type BackoffSpan, kubeletBackoff } from "./restart-backoff.ts";
 import { Slots } from "./slots.ts";
 import { VolumeStore } from "./volume-store.ts";
 
@@ -26,6 +31,10 @@ export interface LocalNodeOptions {
   readonly log: Logger;
   /** The version at which the API's store was opened, where it is known (see VolumeStore). */
   readonly storeOpenedAt?: number;
+  /** Where rules may hold a pod up; absent: nowhere. */
+  readonly faults?: NodeFaultPoints;
+  /** How failed containers and images wait; absent: as with a kubelet. For tests. */
+  readonly backoff?: BackoffSpan;
 }
 
 /** The one node of an embedded cluster: scheduler and kubelet in this process. */
@@ -34,12 +43,17 @@ export interface LocalNode {
   readonly isolation: Isolation;
   /** What this node does less strictly than a real one: one sentence each, for people. */
   readonly relaxations: readonly string[];
+  /** What this node does when it is told to. */
+  readonly faults: NodeFaultActions;
   /** Stops every pod and keeps its object and its disks. */
   stop(): Promise<void>;
 }
 
 const nodeName = "local-node";
 const stopGraceMs = 5_000;
+/** How long the start waits for what deleted pods left behind; then it goes on, and they are waited for beside it. */
+const tidyPatienceMs = 5_000;
+const ours = "default-scheduler";
 
 /** Starts the node: it takes up the pods that the API has, then follows it until `stop`. */
 export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
@@ -48,7 +62,8 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
   for (const folder of [paths.node, paths.pods, paths.volumes, paths.trash, paths.logs])
     await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeSkeleton(paths, agent);
-  const kit = await probeIsolation(paths, agent, log);
+  const groups = await ControlGroups.open(resolve(options.dataDir));
+  const kit = await probeIsolation(paths, agent, groups, log);
   const relaxations = relaxationsOf(kit);
   // Whoever starts the node says its relaxations; isolation that the kernel refuses is a warning of its own.
   const level = kit.isolation === "namespaces" ? "debug" : "warn";
@@ -70,7 +85,13 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
   const recorder = new EventRecorder(api, "kubelet", nodeName, log);
   const execProbes = new Slots(Math.max(2, availableParallelism()));
   const { record } = recorder;
-  const running = new RunningPods({ api, nodeName, kit, addresses, volumes, record, execProbes, log }, paths);
+  // Before anything follows the claims: a disk that something still writes to is nobody else's.
+  const leftOvers = await LeftOvers.find({ paths, volumes, log }, leaving.signal);
+  const { faults = noFaults, backoff = kubeletBackoff } = options;
+  const shared = { api, nodeName, kit, addresses, volumes, leftOvers, faults, record, execProbes, backoff, log };
+  const running = new RunningPods(shared, paths);
+  const cuts = await AddressCuts.open((address) => addresses.isOurs(address));
+  const hands = new NodeFaultHands((place) => running.find(place), cuts);
 
   const following = [
     follow(api, claims, volumes, leaving.signal, log),
@@ -82,7 +103,7 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
     leaving.abort();
     await Promise.all(following);
     await running.halt(stopGraceMs);
-    await Promise.all([volumes.idle(), recorder.idle(), addresses.close()]);
+    await Promise.all([volumes.idle(), recorder.idle(), addresses.close(), cuts.close(), groups.close()]);
     await reportNodeStopped(api, nodeName).catch((error: unknown) =>
       log.warn({ err: error }, "the Node object still says that the node is ready"),
     );
@@ -91,6 +112,7 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
     name: nodeName,
     isolation: kit.isolation,
     relaxations,
+    faults: hands,
     stop: () => {
       stopping ??= stop();
       return stopping;
@@ -136,6 +158,8 @@ class RunningPods implements Follower {
     }
     const boundTo = textOf(recordOf(pod.spec).nodeName);
     if (boundTo !== undefined && boundTo !== nodeName) return;
+    // An unplaced pod that asks for another scheduler is that one's to place.
+    if (boundTo === undefined && (textOf(recordOf(pod.spec).schedulerName) ?? ours) !== ours) return;
     const known = this.#runners.get(uid);
     if (known !== undefined) {
       known.observe(pod);
@@ -157,17 +181,29 @@ class RunningPods implements Follower {
     await Promise.all([...this.#runners.values()].map((runner) => runner.halt(graceMs)));
   }
 
-  /** Ends and removes what pods left that were deleted while the node was away. Nothing there outlives a pod. */
+  /** The pod of that name that is not over for this node. */
+  find({ namespace = "default", name }: PodPlace): PodRunner | undefined {
+    return [...this.#runners.values()].find((runner) => runner.isOf(namespace, name));
+  }
+
+  /** Removes what pods left that were deleted while the node was away, once their processes are gone. Nothing there outlives a pod. */
   async #tidy(uids: ReadonlySet<string>): Promise<void> {
-    for (const uid of await readdir(this.#paths.pods)) {
-      if (uids.has(uid)) continue;
-      const record = await readFile(this.#paths.processRecord(uid), "utf8").catch(() => undefined); // never started
-      if (record !== undefined) await endLeftOver(record, uid, 1_000, this.#deps.log);
-      await rm(this.#paths.pod(uid), { recursive: true, force: true });
-    }
-    for (const file of await readdir(this.#paths.logs)) {
-      const uid = /_([\w-]+)\.log(\.1)?$/.exec(file)?.[1] ?? "";
-      if (!uids.has(uid)) await rm(`${this.#paths.logs}/${file}`, { force: true });
-    }
+    const { leftOvers, log } = this.#deps;
+    const found = new Set([...(await readdir(this.#paths.pods)), ...(await readdir(this.#paths.logs))]);
+    const removals = [...found]
+      .filter((uid) => !uids.has(uid))
+      .map(async (uid) => {
+        if (!(await leftOvers.gone(uid))) return;
+        for (const folder of [this.#paths.pod(uid), this.#paths.podLogs(uid)])
+          await rm(folder, { recursive: true, force: true });
+      });
+    const done = Promise.all(removals).catch((error: unknown) =>
+      log.error({ err: error }, "what deleted pods left behind could not be removed"),
+    );
+    const late = new AbortController();
+    const patience = sleep(tidyPatienceMs, late.signal).then(() => "late" as const);
+    if ((await Promise.race([done, patience])) === "late")
+      log.warn("a process of a deleted pod does not end, although it was killed; its disks stay locked until it does");
+    late.abort();
   }
 }

@@ -32,12 +32,20 @@ export class NodePaths {
   pod(uid: string): string {
     return join(this.pods, uid);
   }
-  mountTable(uid: string): string {
-    return join(this.pod(uid), "mounts");
+  /** What the node has of each container, a folder by the container's name. */
+  containers(uid: string): string {
+    return join(this.pod(uid), "containers");
   }
-  /** Which process tree was last started for the pod. */
-  processRecord(uid: string): string {
-    return join(this.pod(uid), "process.json");
+  mountTable(uid: string, container: string): string {
+    return join(this.containers(uid), container, "mounts");
+  }
+  /** Which process tree was last started for the container. */
+  processRecord(uid: string, container: string): string {
+    return join(this.containers(uid), container, "process.json");
+  }
+  /** HOME where a pod has no root of its own. */
+  home(uid: string, container: string): string {
+    return join(this.containers(uid), container, "home");
   }
   emptyDir(uid: string, volume: string): string {
     return join(this.pod(uid), "volumes", volume);
@@ -61,7 +69,11 @@ export class NodePaths {
   get logs(): string {
     return join(this.#dataDir, "logs");
   }
-  log(namespace: string, pod: string, uid: string): string {
-    return join(this.logs, `${namespace}_${pod}_${uid}.log`);
+  /** The pods' logs are folders by uid; namespace and name together may be longer than a file's name. */
+  podLogs(uid: string): string {
+    return join(this.logs, uid);
+  }
+  log(uid: string, container: string): string {
+    return join(this.podLogs(uid), `${container}.log`);
   }
 }

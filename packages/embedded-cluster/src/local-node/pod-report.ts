@@ -1,92 +1,144 @@
 import type { KubeObject } from "../resource-api.ts";
-import { numberOf, recordOf, recordsOf, textOf } from "./json-shape.ts";
+import { type ContainerView, containerStatusOf, ranBefore, readContainerView } from "./container-view.ts";
+import { type JsonRecord, recordOf, recordsOf, textOf } from "./json-shape.ts";
+import { type BareCondition, type Condition, conditionsOf, isForeign, readConditions } from "./pod-conditions.ts";
+import { type PodPhase, phaseOf } from "./pod-phase.ts";
+import type { RestartPolicy } from "./pod-plan.ts";
 import { kubeTime } from "./resources.ts";
 
-export type PodPhase = "Pending" | "Running" | "Succeeded" | "Failed";
-
-export interface Termination {
-  readonly exitCode: number;
-  readonly reason: string;
-  readonly message?: string;
-  readonly startedAt?: string;
-  readonly finishedAt?: string;
-  readonly containerID?: string;
-}
-
-export type ContainerState =
-  | { readonly waiting: { readonly reason: string; readonly message?: string } }
-  | { readonly running: { readonly startedAt: string } }
-  | { readonly terminated: Termination };
-
-/** What is known of a pod right now. */
+/** What is known of a pod right now, beside its containers. */
 export interface PodView {
-  readonly phase: PodPhase;
+  /** Set when the pod ended for good, whatever its containers say. */
+  readonly ended: "Succeeded" | "Failed" | undefined;
   readonly reason: string | undefined;
   readonly message: string | undefined;
   /** Why the pod is not on a node yet; undefined when it is. */
   readonly unscheduled: string | undefined;
   readonly ip: string | undefined;
   readonly startTime: string | undefined;
-  readonly state: ContainerState;
-  readonly lastTermination: Termination | undefined;
-  readonly containerId: string | undefined;
-  readonly restartCount: number;
-  readonly started: boolean;
-  readonly ready: boolean;
-  /** The container ran when the node stopped or died, and not since. */
-  readonly interrupted: boolean;
+  /** Why the pod was made to leave, where that was nobody's deletion. */
+  readonly disruption: { readonly reason: string; readonly message: string } | undefined;
 }
 
-interface Condition {
-  readonly type: string;
-  readonly status: "True" | "False";
-  readonly reason?: string;
-  readonly message?: string;
-  readonly lastProbeTime: null;
-  readonly lastTransitionTime: string;
+interface Entry {
+  readonly name: string;
+  readonly image: string;
+  readonly isInit: boolean;
+  view: ContainerView;
 }
 
 /** One pod's status as Kubernetes words it. Remembers since when each condition holds. */
 export class PodReport {
-  readonly #container: string;
-  readonly #image: string;
+  /** A container ran when the node stopped or died, and not since. */
+  readonly interrupted: boolean;
   readonly #hostIp: string;
+  readonly #policy: RestartPolicy;
+  readonly #entries: readonly Entry[];
   #conditions: ReadonlyMap<string, Condition>;
+  /** Conditions that others set, DisruptionTarget for one; a status is stored whole, so they are stored again with it. */
+  #foreign: readonly Condition[] = [];
   #view: PodView;
 
   constructor(pod: KubeObject, hostIp: string) {
-    const status = recordOf(pod.status);
-    const container = recordOf(recordsOf(recordOf(pod.spec).containers)[0]);
-    this.#container = textOf(container.name) ?? "";
-    this.#image = textOf(container.image) ?? "";
+    const [spec, status] = [recordOf(pod.spec), recordOf(pod.status)];
+    const policy = textOf(spec.restartPolicy);
+    this.#policy = policy === "OnFailure" || policy === "Never" ? policy : "Always";
     this.#hostIp = hostIp;
     this.#conditions = readConditions(status);
-    this.#view = readView(status);
+    const phase = textOf(status.phase);
+    const ended = phase === "Succeeded" || phase === "Failed" ? phase : undefined;
+    const disruption = this.#conditions.get("DisruptionTarget");
+    this.#view = {
+      ended,
+      reason: textOf(status.reason),
+      message: textOf(status.message),
+      unscheduled: undefined,
+      ip: undefined,
+      startTime: textOf(status.startTime),
+      disruption:
+        disruption === undefined ? undefined : { reason: disruption.reason ?? "", message: disruption.message ?? "" },
+    };
+    const inits = recordsOf(spec.initContainers);
+    const waitingFor = inits.length > 0 ? "PodInitializing" : "ContainerCreating";
+    const read =
+      (isInit: boolean, statuses: readonly JsonRecord[]) =>
+      (container: JsonRecord): Entry => {
+        const name = textOf(container.name) ?? "";
+        const stored = recordOf(statuses.find((entry) => entry.name === name));
+        // What prepares the pod is run again with it: its network and its processes are new.
+        const view = readContainerView(stored, {
+          policy: isInit ? "Always" : this.#policy,
+          waitingFor,
+          terminal: ended !== undefined,
+        });
+        return { name, image: textOf(container.image) ?? "", isInit, view };
+      };
+    const stored = { inits: recordsOf(status.initContainerStatuses), mains: recordsOf(status.containerStatuses) };
+    this.#entries = [
+      ...inits.map(read(true, stored.inits)),
+      ...recordsOf(spec.containers).map(read(false, stored.mains)),
+    ];
+    this.interrupted = ended === undefined && [...stored.inits, ...stored.mains].some(ranBefore);
+  }
+
+  /** Takes in what others wrote in the pod's status. */
+  observe(pod: KubeObject): void {
+    this.#foreign = [...readConditions(recordOf(pod.status)).values()].filter(isForeign);
   }
 
   get view(): PodView {
     return this.#view;
   }
 
-  /** Changes the view and answers the whole status to store. */
-  update(change: Partial<PodView>): object {
-    this.#view = { ...this.#view, ...change };
-    return this.#render();
+  get phase(): PodPhase {
+    return this.#view.ended ?? phaseOf(this.#policy, this.#viewsOf(true), this.#viewsOf(false));
   }
 
-  #render(): object {
+  container(name: string): ContainerView {
+    return this.#entry(name).view;
+  }
+
+  /** The views of the containers that are not there to prepare the pod. */
+  get containers(): readonly ContainerView[] {
+    return this.#viewsOf(false);
+  }
+
+  /** Changes what is known of the pod. */
+  update(change: Partial<PodView>): void {
+    this.#view = { ...this.#view, ...change };
+  }
+
+  /** Changes what is known of one container. */
+  updateContainer(name: string, change: Partial<ContainerView>): void {
+    const entry = this.#entry(name);
+    entry.view = { ...entry.view, ...change };
+  }
+
+  /** Has every container that never started wait for this reason. */
+  failWaiting(reason: string, message: string): void {
+    for (const entry of this.#entries)
+      if ("waiting" in entry.view.state) entry.view = { ...entry.view, state: { waiting: { reason, message } } };
+  }
+
+  /** The whole status to store. */
+  render(): object {
     const view = this.#view;
-    const now = kubeTime(new Date());
-    const before = this.#conditions;
-    const conditions = conditionsOf(view, this.#container).map((condition): Condition => {
-      const old = before.get(condition.type);
-      const lastTransitionTime = old?.status === condition.status ? old.lastTransitionTime : now;
-      return { ...condition, lastProbeTime: null, lastTransitionTime };
-    });
+    const conditions = this.#withTimes(
+      conditionsOf({
+        phase: this.phase,
+        unscheduled: view.unscheduled,
+        hasAddress: view.ip !== undefined && this.#entries.some((entry) => !("terminated" in entry.view.state)),
+        incomplete: this.#namesOf(true, ({ state }) => !("terminated" in state && state.terminated.exitCode === 0)),
+        unready: this.#namesOf(false, ({ ready }) => !ready),
+        disruption: view.disruption,
+      }),
+    );
     this.#conditions = new Map(conditions.map((condition) => [condition.type, condition]));
+    const others = this.#foreign.filter((condition) => !this.#conditions.has(condition.type));
     const onNode = view.unscheduled === undefined;
+    const hasInits = this.#entries.some((entry) => entry.isInit);
     return {
-      phase: view.phase,
+      phase: this.phase,
       // null takes a member away in a merge patch
       reason: view.reason ?? null,
       message: view.message ?? null,
@@ -95,105 +147,38 @@ export class PodReport {
       podIP: view.ip ?? null,
       podIPs: view.ip === undefined ? null : [{ ip: view.ip }],
       startTime: view.startTime ?? null,
-      qosClass: "BestEffort",
-      conditions,
-      containerStatuses: onNode ? [this.#containerStatus()] : null,
+      conditions: [...others, ...conditions],
+      ...(hasInits ? { initContainerStatuses: onNode ? this.#statusesOf(true) : null } : {}),
+      containerStatuses: onNode ? this.#statusesOf(false) : null,
     };
   }
 
-  #containerStatus(): object {
-    const view = this.#view;
-    return {
-      name: this.#container,
-      image: this.#image,
-      imageID: "",
-      state: view.state,
-      lastState: view.lastTermination === undefined ? {} : { terminated: view.lastTermination },
-      ready: view.ready,
-      started: view.started,
-      restartCount: view.restartCount,
-      ...(view.containerId === undefined ? {} : { containerID: view.containerId }),
-    };
+  #withTimes(conditions: readonly BareCondition[]): Condition[] {
+    const now = kubeTime(new Date());
+    return conditions.map((condition) => {
+      const old = this.#conditions.get(condition.type);
+      const lastTransitionTime = old?.status === condition.status ? old.lastTransitionTime : now;
+      return { ...condition, lastProbeTime: null, lastTransitionTime };
+    });
   }
-}
 
-type BareCondition = Omit<Condition, "lastProbeTime" | "lastTransitionTime">;
-
-function conditionsOf(view: PodView, container: string): BareCondition[] {
-  if (view.unscheduled !== undefined)
-    return [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: view.unscheduled }];
-  const readiness = {
-    status: view.ready ? "True" : "False",
-    ...(view.ready ? {} : whyNotReady(view, container)),
-  } as const;
-  return [
-    { type: "PodScheduled", status: "True" },
-    { type: "Initialized", status: "True" },
-    { type: "ContainersReady", ...readiness },
-    { type: "Ready", ...readiness },
-  ];
-}
-
-function whyNotReady(view: PodView, container: string): { reason: string; message?: string } {
-  if (view.phase === "Succeeded") return { reason: "PodCompleted" };
-  if (view.phase === "Failed") return { reason: "PodFailed" };
-  return { reason: "ContainersNotReady", message: `containers with unready status: [${container}]` };
-}
-
-function readConditions(status: ReturnType<typeof recordOf>): Map<string, Condition> {
-  const conditions = new Map<string, Condition>();
-  for (const entry of recordsOf(status.conditions)) {
-    const [type, since] = [textOf(entry.type), textOf(entry.lastTransitionTime)];
-    if (type === undefined || since === undefined) continue;
-    const known = entry.status === "True" ? "True" : "False";
-    conditions.set(type, { type, status: known, lastProbeTime: null, lastTransitionTime: since });
+  #entry(name: string): Entry {
+    const entry = this.#entries.find((candidate) => candidate.name === name);
+    if (entry === undefined) throw new Error(`the pod has no container ${name}`);
+    return entry;
   }
-  return conditions;
-}
 
-/** What the stored status still tells after the node was away: nothing runs, whatever it says. */
-function readView(status: ReturnType<typeof recordOf>): PodView {
-  const phase = textOf(status.phase);
-  const container = recordOf(recordsOf(status.containerStatuses)[0]);
-  const state = recordOf(container.state);
-  const lastState = recordOf(container.lastState);
-  const ranBefore = state.running !== undefined || state.terminated !== undefined;
-  const terminal = phase === "Succeeded" || phase === "Failed";
-  const ended = readTermination(state.terminated);
-  return {
-    phase: terminal ? phase : phase === "Running" ? "Running" : "Pending",
-    reason: textOf(status.reason),
-    message: textOf(status.message),
-    unscheduled: undefined,
-    ip: undefined,
-    startTime: textOf(status.startTime),
-    state: terminal && ended !== undefined ? { terminated: ended } : { waiting: { reason: "ContainerCreating" } },
-    lastTermination: terminal || !ranBefore ? readTermination(lastState.terminated) : (ended ?? lostTrack(state)),
-    containerId: textOf(container.containerID),
-    restartCount: numberOf(container.restartCount, 0) + (ranBefore && !terminal ? 1 : 0),
-    started: false,
-    ready: false,
-    interrupted: ranBefore && !terminal,
-  };
-}
+  #viewsOf(isInit: boolean): readonly ContainerView[] {
+    return this.#entries.filter((entry) => entry.isInit === isInit).map((entry) => entry.view);
+  }
 
-/** The container ran when the node was killed; how it ended was seen by nobody. */
-function lostTrack(state: ReturnType<typeof recordOf>): Termination {
-  const startedAt = textOf(recordOf(state.running).startedAt);
-  return {
-    exitCode: 137,
-    reason: "ContainerStatusUnknown",
-    message: "The node stopped while the container ran; how it ended is not known",
-    ...(startedAt === undefined ? {} : { startedAt }),
-  };
-}
+  #namesOf(isInit: boolean, such: (view: ContainerView) => boolean): readonly string[] {
+    return this.#entries.filter((entry) => entry.isInit === isInit && such(entry.view)).map((entry) => entry.name);
+  }
 
-function readTermination(value: unknown): Termination | undefined {
-  const read = recordOf(value);
-  if (typeof read.exitCode !== "number") return undefined;
-  const texts = ["message", "startedAt", "finishedAt", "containerID"].flatMap((member) => {
-    const text = textOf(read[member]);
-    return text === undefined ? [] : [[member, text] as const];
-  });
-  return { exitCode: read.exitCode, reason: textOf(read.reason) ?? "Error", ...Object.fromEntries(texts) };
+  #statusesOf(isInit: boolean): readonly object[] {
+    return this.#entries
+      .filter((entry) => entry.isInit === isInit)
+      .map((entry) => containerStatusOf(entry.view, entry.name, entry.image));
+  }
 }

@@ -1,21 +1,23 @@
-import { readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import type { Logger } from "pino";
 import { isApiStatus } from "../api-status-error.ts";
+import type { NodeFaultPoints } from "../faults/node-faults.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import type { AddressPool } from "./address-pool.ts";
 import { ContainerLog } from "./container-log.ts";
-import { type ContainerProbesListener, probeContainer } from "./container-probes.ts";
-import { type ContainerExit, ContainerProcess } from "./container-process.ts";
+import type { ContainerPlan } from "./container-plan.ts";
+import { ContainerRunner } from "./container-runner.ts";
+import type { ContainerView } from "./container-view.ts";
 import type { RecordEvent } from "./event-recorder.ts";
 import { sleep, untilAborted } from "./follow.ts";
-import { numberOf, recordOf, recordsOf, textOf } from "./json-shape.ts";
-import { endLeftOver } from "./left-over.ts";
-import { callAfter } from "./long-timer.ts";
-import { type LaunchKit, type PodLaunch, podLaunchOf } from "./pod-launch.ts";
-import { type PodPlan, planPod } from "./pod-plan.ts";
-import { PodReport, type PodView, type Termination } from "./pod-report.ts";
+import { numberOf } from "./json-shape.ts";
+import type { LeftOvers } from "./left-overs.ts";
+import { containerLaunchOf, type LaunchKit, type PodGround, preparePod } from "./pod-launch.ts";
+import { graceMsOf, type PodPlan, planPod } from "./pod-plan.ts";
+import { PodReport, type PodView } from "./pod-report.ts";
+import { schedulePod } from "./pod-scheduling.ts";
 import { kubeTime, pods, refOf } from "./resources.ts";
-import { RestartBackoff } from "./restart-backoff.ts";
+import type { BackoffSpan } from "./restart-backoff.ts";
 import type { Slots } from "./slots.ts";
 import { StatusWriter } from "./status-writer.ts";
 import { UnsupportedPodError } from "./unsupported-pod-error.ts";
@@ -28,20 +30,25 @@ export interface PodDependencies {
   readonly kit: LaunchKit;
   readonly addresses: AddressPool;
   readonly volumes: VolumeStore;
+  readonly leftOvers: LeftOvers;
+  readonly faults: NodeFaultPoints;
   readonly record: RecordEvent;
   /** Bounds the exec probes that run at once: twenty pods that start together need the processors themselves. */
   readonly execProbes: Slots;
+  readonly backoff: BackoffSpan;
   readonly log: Logger;
 }
 
-/** Why a pod is being stopped: its deletion, its object being gone already, or the node's own stop. */
+/** Why the node is done with a pod: its deletion, its object being gone already, or the node's own stop. */
 type Leaving = "deleted" | "gone" | "nodeStop";
 
-const imageBackoffMs = 10_000;
 const deleteRetryMs = 1_000;
-const leftOverPatienceMs = 1_000;
+/** When it is worth telling people that an earlier run does not end. */
+const slowPredecessorMs = 10_000;
 /** How long a stopping node waits for an API that does not take a pod's last words. */
 const writePatienceMs = 5_000;
+/** And then for processes that do not end, for all that they were killed. */
+const endPatienceMs = 5_000;
 
 /** Runs one pod (one uid) from the first sight of it until nothing of it is left. */
 export class PodRunner {
@@ -52,20 +59,24 @@ export class PodRunner {
   readonly #deps: PodDependencies;
   readonly #report: PodReport;
   readonly #status: StatusWriter;
-  readonly #output: ContainerLog;
-  readonly #backoff = new RestartBackoff();
-  /** Aborted when the pod is to stop, for whatever reason. */
+  /** Aborted when the containers are to stop, for whatever reason. */
   readonly #stopping = new AbortController();
+  /** Aborted when the node is to be done with the pod. */
+  readonly #left = new AbortController();
   /** Aborted when its object is gone, or the node cannot wait for the API any longer. */
   readonly #unwritable = new AbortController();
-  readonly #logPath: string;
+  /** The containers that run or may be started again. */
+  readonly #runners = new Map<string, ContainerRunner>();
   #pod: KubeObject;
   #leaving: Leaving | undefined;
-  /** When the container that runs is killed; moved only to earlier. */
+  /** Resolves when the eviction that was asked for is stored. */
+  #evicted: { readonly message: string; readonly stored: PromiseWithResolvers<void> } | undefined;
+  /** When the containers are killed; moved only to earlier. */
   #killAt = Number.POSITIVE_INFINITY;
-  #cancelKill: () => void = () => undefined;
-  #process: ContainerProcess | undefined;
   #held: HeldVolume[] = [];
+  #ip: string | undefined;
+  /** False while something of an earlier run may live: then the object stays, for gone means gone. */
+  #isClean = true;
 
   constructor(pod: KubeObject, deps: PodDependencies) {
     this.uid = pod.metadata.uid ?? "";
@@ -73,9 +84,6 @@ export class PodRunner {
     this.#deps = { ...deps, log: deps.log.child({ pod: pod.metadata.name, uid: this.uid }) };
     this.#report = new PodReport(pod, deps.addresses.hostIp);
     this.#status = new StatusWriter(deps.api, pod, this.#unwritable.signal, this.#deps.log);
-    this.#logPath = deps.kit.paths.log(pod.metadata.namespace ?? "", pod.metadata.name, this.uid);
-    const onLost = (error: unknown) => this.#deps.log.warn({ err: error }, "output of a container was not kept");
-    this.#output = new ContainerLog(this.#logPath, onLost);
     this.done = this.#live();
     this.observe(pod);
   }
@@ -85,9 +93,22 @@ export class PodRunner {
     return this.#takenUp.promise;
   }
 
+  /** Tells whether it is the pod of that name, and not over. */
+  isOf(namespace: string, name: string): boolean {
+    return (
+      this.#pod.metadata.name === name && this.#pod.metadata.namespace === namespace && this.#leaving === undefined
+    );
+  }
+
+  /** Its address while its containers may run. */
+  get ip(): string | undefined {
+    return this.#ip;
+  }
+
   /** Takes in the pod's object as it now is. */
   observe(pod: KubeObject): void {
     this.#pod = pod;
+    this.#report.observe(pod);
     if (pod.metadata.deletionTimestamp === undefined) return;
     const graceSeconds = numberOf(pod.metadata.deletionGracePeriodSeconds, 30);
     this.#leave("deleted", graceSeconds * 1000);
@@ -100,271 +121,218 @@ export class PodRunner {
     this.#leave("gone", 0);
   }
 
-  /** Stops the container and keeps the object, for the next start of the node. Resolves when all has ended. */
+  /**
+   * Stops the containers and keeps the object, for the next start of the node. Resolves when all has ended; a process
+   * that nothing ends is left to the next start, which waits for it.
+   */
   async halt(graceMs: number): Promise<void> {
     this.#leave("nodeStop", graceMs);
-    const patience = setTimeout(() => this.#unwritable.abort(), graceMs + writePatienceMs);
-    await this.done;
-    clearTimeout(patience);
+    const timers = [setTimeout(() => this.#unwritable.abort(), graceMs + writePatienceMs)];
+    const late = new Promise<"late">((resolve) => {
+      timers.push(setTimeout(() => resolve("late"), graceMs + writePatienceMs + endPatienceMs));
+    });
+    if ((await Promise.race([this.done, late])) === "late")
+      this.#deps.log.error("a pod's processes did not end although they were killed; the next start waits for them");
+    for (const timer of timers) clearTimeout(timer);
+  }
+
+  /** Ends the pod as a kubelet under pressure does. Resolves when it is stored that the pod Failed, or it is over otherwise. */
+  async evict(message: string): Promise<void> {
+    this.#evicted ??= { message, stored: Promise.withResolvers<void>() };
+    this.#deps.record(this.#pod, "Warning", "Evicted", message);
+    this.#stopContainers(Date.now() + graceMsOf(this.#pod));
+    await Promise.race([this.#evicted.stored.promise, this.done]);
+  }
+
+  /** Kills a container, the first if none is named. False where it does not run. */
+  async kill(container: string | undefined): Promise<boolean> {
+    const runner =
+      this.#runners.get(container ?? "") ?? (container === undefined ? [...this.#runners.values()][0] : undefined);
+    return (await runner?.kill()) ?? false;
   }
 
   #leave(why: Leaving, graceMs: number): void {
     this.#leaving ??= why;
     if (why === "gone") this.#leaving = why;
-    this.#killBy(Date.now() + graceMs);
-    if (!this.#stopping.signal.aborted) {
-      this.#stopping.abort();
-      if (this.#process !== undefined) {
-        this.#deps.record(this.#pod, "Normal", "Killing", `Stopping container ${this.#container}`);
-        this.#terminate(this.#process);
-      }
-    }
+    this.#stopContainers(Date.now() + graceMs);
+    this.#left.abort();
   }
 
-  get #container(): string {
-    return textOf(recordsOf(recordOf(this.#pod.spec).containers)[0]?.name) ?? "";
+  #stopContainers(killAt: number): void {
+    this.#killAt = Math.min(this.#killAt, killAt);
+    this.#stopping.abort();
+    for (const runner of this.#runners.values()) runner.stop(this.#killAt);
   }
 
   async #live(): Promise<void> {
     try {
       // What the object says of readiness and address is from before the node stopped.
-      if (this.#report.view.interrupted) this.#set({});
+      if (this.#report.interrupted) this.#set({});
       await this.#status.flush();
       this.#takenUp.resolve();
-      await this.#endPredecessor();
-      await this.#run();
+      if (await this.#predecessorGone()) await this.#run();
     } catch (error) {
       if (error instanceof UnsupportedPodError) this.#reject(error);
-      else {
-        this.#deps.log.error({ err: error }, "the pod cannot be run");
-        this.#deps.record(this.#pod, "Warning", "Failed", messageOf(error));
-        this.#set({ state: { waiting: { reason: "CreateContainerError", message: messageOf(error) } } });
-      }
+      else this.#fail(error);
     }
-    await untilAborted(this.#stopping.signal);
+    if (this.#evicted !== undefined && this.#leaving !== "gone") await this.#sayEvicted(this.#evicted);
+    if (this.#report.view.ended !== undefined) this.#releaseDisks(); // nothing of it ever runs again
+    await untilAborted(this.#left.signal);
     await this.#finish();
   }
 
-  /** A process tree of an earlier life of the node may still be dying. Two must never share a disk. */
-  async #endPredecessor(): Promise<void> {
-    const path = this.#deps.kit.paths.processRecord(this.uid);
-    const text = await readFile(path, "utf8").catch(() => undefined); // none was ever started
-    if (text !== undefined) await endLeftOver(text, this.uid, leftOverPatienceMs, this.#deps.log);
+  /** A process tree of an earlier life of the node may still be dying. Two must never share a disk. False when the node stops first. */
+  async #predecessorGone(): Promise<boolean> {
+    const { leftOvers, record } = this.#deps;
+    if (!leftOvers.has(this.uid)) return true;
+    const why = "a process of the pod's earlier run does not end, although it was killed; nothing runs in its place";
+    const slow = setTimeout(() => record(this.#pod, "Warning", "FailedKillPod", why), slowPredecessorMs);
+    const gone = await leftOvers.gone(this.uid);
+    clearTimeout(slow);
+    this.#isClean = gone;
+    return gone;
   }
 
   async #run(): Promise<void> {
-    const { phase } = this.#report.view;
-    if (phase === "Succeeded" || phase === "Failed") return; // it ended for good before
+    if (this.#report.view.ended !== undefined) return; // it ended for good before
     const plan = planPod(this.#pod);
-    const disks = await this.#schedule(plan);
+    const disks = await schedulePod(
+      {
+        ...this.#deps,
+        pod: this.#pod,
+        plan,
+        sayUnscheduled: (why) =>
+          why === undefined ? this.#report.update({ unscheduled: why }) : this.#set({ unscheduled: why }),
+        onHeld: (held) => this.#held.push(held),
+      },
+      this.#stopping.signal,
+    );
     if (disks === undefined) return;
-    const { interrupted, lastTermination } = this.#report.view;
-    if (interrupted && plan.restartPolicy === "Never" && lastTermination !== undefined) {
-      this.#set({ phase: "Failed", state: { terminated: lastTermination } });
-      return;
-    }
-    if (plan.image !== this.#deps.kit.agent.image) return this.#refuseImage(plan);
-
+    await this.#deps.faults.beforeStart(this.#pod, this.#stopping.signal);
+    if (this.#stopping.signal.aborted) return;
     const ip = await this.#deps.addresses.take();
     try {
+      this.#ip = ip;
       this.#set({ ip, startTime: this.#report.view.startTime ?? kubeTime(new Date()) });
       const place = { nodeName: this.#deps.nodeName, podIp: ip, hostIp: this.#deps.addresses.hostIp };
-      await this.#keepRunning(podLaunchOf(this.#deps.kit, this.#pod, plan, place, disks), plan, ip);
+      await this.#runContainers(plan, { pod: this.#pod, plan, place, disks });
     } finally {
+      this.#ip = undefined;
       this.#deps.addresses.giveBack(ip);
     }
   }
 
-  /** Waits for the pod's disks and binds the pod to this node. Undefined when it is to stop first. */
-  async #schedule(plan: PodPlan): Promise<ReadonlyMap<string, string> | undefined> {
-    const { volumes, api, nodeName } = this.#deps;
-    const namespace = this.#pod.metadata.namespace ?? "";
-    const scheduled = textOf(recordOf(this.#pod.spec).nodeName) !== undefined;
-    const disks = new Map<string, string>();
-    for (const volume of plan.volumes) {
-      if (volume.t !== "claim") continue;
-      const waiting = (why: string) => this.#set({ unscheduled: why });
-      const wanted = { namespace, name: volume.claim, scheduled };
-      const held = await volumes.hold(wanted, waiting, this.#stopping.signal);
-      if (held === undefined) return undefined;
-      this.#held.push(held);
-      disks.set(volume.name, held.path);
+  /** Runs what prepares the pod, one after the other, then all others. Resolves when none of them runs again. */
+  async #runContainers(plan: PodPlan, ground: PodGround): Promise<void> {
+    // Before any runs: a pod that cannot be run whole is not begun.
+    const inits = plan.initContainers.map((container) => this.#runnerOf(container, plan, ground, true));
+    const others = plan.containers.map((container) => this.#runnerOf(container, plan, ground, false));
+    await preparePod(this.#deps.kit, ground);
+    for (const init of inits) {
+      await this.#runOne(init);
+      const { state } = this.#report.container(init.name);
+      if (this.#stopping.signal.aborted) return;
+      if (!("terminated" in state) || state.terminated.exitCode !== 0) return; // its pod Failed with it
     }
-    if (this.#stopping.signal.aborted) return undefined;
-    if (!scheduled) {
-      await api.bind(refOf(pods, this.#pod), { uid: this.uid, nodeName });
-      this.#deps.record(
-        this.#pod,
-        "Normal",
-        "Scheduled",
-        `Successfully assigned ${namespace}/${this.#pod.metadata.name} to ${nodeName}`,
-      );
-    }
-    this.#report.update({ unscheduled: undefined }); // stored with the next change
-    return disks;
+    await Promise.all(others.map((other) => this.#runOne(other)));
+    if (!this.#stopping.signal.aborted && plan.restartPolicy !== "Always") this.#endForGood();
   }
 
-  async #refuseImage(plan: PodPlan): Promise<void> {
-    const message = `This node has one image, ${this.#deps.kit.agent.image}; it cannot pull "${plan.image}"`;
-    this.#deps.record(this.#pod, "Warning", "Failed", message);
-    this.#set({ phase: "Pending", state: { waiting: { reason: "ErrImagePull", message } } });
-    await sleep(imageBackoffMs, this.#stopping.signal);
-    if (this.#stopping.signal.aborted) return;
-    this.#set({ state: { waiting: { reason: "ImagePullBackOff", message } } });
-  }
-
-  async #keepRunning(launch: PodLaunch, plan: PodPlan, ip: string): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      const began = Date.now();
-      const exit = await this.#runOnce(launch, plan, ip);
-      if (signal.aborted) return;
-      if (!this.#mayRestart(plan, exit.code)) {
-        this.#set({ phase: exit.code === 0 ? "Succeeded" : "Failed" });
-        return;
-      }
-      await this.#backOff(this.#backoff.nextMs(Date.now() - began), plan, exit);
-      if (signal.aborted) return;
-      const { state } = this.#report.view;
-      this.#report.update({
-        restartCount: this.#report.view.restartCount + 1,
-        ...("terminated" in state ? { lastTermination: state.terminated } : {}),
-      });
-    }
-  }
-
-  /** Starts the container and waits for its end, probing meanwhile. */
-  async #runOnce(launch: PodLaunch, plan: PodPlan, ip: string): Promise<ContainerExit> {
-    const prepared = await launch.launchPlan(this.#output).catch((error: unknown) => ({ failed: messageOf(error) }));
-    if ("failed" in prepared) return this.#notCreated(prepared.failed);
-    const process = new ContainerProcess(prepared);
-    this.#process = process;
-    if (this.#stopping.signal.aborted) this.#terminate(process);
-    const probing = new AbortController();
-    const { started } = await process.settled;
-    const startedAt = kubeTime(new Date());
-    const containerId = `holdfast://${this.uid}/${this.#report.view.restartCount}`;
-    if (started) {
-      this.#deps.record(this.#pod, "Normal", "Started", `Started container ${plan.container}`);
-      this.#set({
-        phase: "Running",
-        state: { running: { startedAt } },
-        containerId,
-        started: plan.startup === undefined,
-        ready: plan.startup === undefined && plan.readiness === undefined,
-      });
-      this.#probe(launch, plan, ip, process, probing.signal);
-    }
-    const exit = await process.ended;
-    this.#process = undefined;
-    this.#cancelKill();
-    // A restart for failed liveness had its own deadline; the next run's stop has another.
-    if (!this.#stopping.signal.aborted) this.#killAt = Number.POSITIVE_INFINITY;
-    probing.abort();
-    const { complaint } = exit;
-    const terminated: Termination = {
-      exitCode: exit.code,
-      reason: exit.started ? (exit.code === 0 ? "Completed" : "Error") : "StartError",
-      ...(complaint === "" ? {} : { message: complaint }),
-      startedAt,
-      finishedAt: kubeTime(new Date()),
-      containerID: containerId,
-    };
-    if (!exit.started && !this.#stopping.signal.aborted)
-      this.#deps.record(this.#pod, "Warning", "Failed", `Error: the container was not started: ${complaint}`);
-    this.#set({ state: { terminated }, started: false, ready: false });
-    return exit;
-  }
-
-  #notCreated(message: string): ContainerExit {
-    this.#deps.record(this.#pod, "Warning", "Failed", `Error: the container was not created: ${message}`);
-    this.#set({
-      state: { terminated: { exitCode: 128, reason: "StartError", message } },
-      started: false,
-      ready: false,
-    });
-    return { code: 128, started: false, complaint: message };
-  }
-
-  async #backOff(delayMs: number, plan: PodPlan, exit: ContainerExit): Promise<void> {
-    if (delayMs === 0) return;
-    const message = `back-off ${delayMs / 1000}s restarting failed container=${plan.container}`;
-    this.#deps.record(this.#pod, "Warning", "BackOff", message);
-    const { state } = this.#report.view;
-    const ended = "terminated" in state ? state.terminated : undefined;
-    const reason = exit.started ? "CrashLoopBackOff" : "RunContainerError";
-    this.#set({ state: { waiting: { reason, message } }, lastTermination: ended });
-    await sleep(delayMs, this.#stopping.signal);
-  }
-
-  #mayRestart(plan: PodPlan, code: number): boolean {
-    return plan.restartPolicy === "Always" || (plan.restartPolicy === "OnFailure" && code !== 0);
-  }
-
-  #probe(launch: PodLaunch, plan: PodPlan, ip: string, process: ContainerProcess, signal: AbortSignal): void {
-    const inside = (command: readonly string[]) =>
-      process.running === undefined ? undefined : launch.inside(command, process.running);
-    const listener: ContainerProbesListener = {
-      onStarted: () => this.#set({ started: true, ready: plan.readiness === undefined }),
-      onReady: (ready) => this.#set({ ready }),
-      onFailure: (kind, message) =>
-        this.#deps.record(this.#pod, "Warning", "Unhealthy", `${kind} probe failed: ${message}`),
-      onUnhealthy: (kind) => {
-        this.#deps.record(this.#pod, "Normal", "Killing", `Container ${plan.container} failed its ${kind} probe`);
-        this.#killBy(Date.now() + plan.graceMs);
-        this.#terminate(process);
+  #runnerOf(container: ContainerPlan, plan: PodPlan, ground: PodGround, isInit: boolean) {
+    const { kit, record, execProbes, backoff, faults, log } = this.#deps;
+    const onLost = (error: unknown) => log.warn({ err: error }, "output of a container was not kept");
+    const output = new ContainerLog(kit.paths.log(this.uid, container.name), onLost);
+    const note = (change: Partial<ContainerView>) => this.#report.updateContainer(container.name, change);
+    const runner = new ContainerRunner({
+      pod: this.#pod,
+      plan: container,
+      launch: containerLaunchOf(kit, ground, container),
+      isInit,
+      policy: isInit && plan.restartPolicy === "Always" ? "OnFailure" : plan.restartPolicy,
+      graceMs: plan.graceMs,
+      ip: ground.place.podIp,
+      output,
+      images: { errorOf: (pod, image) => faults.imagePullError(pod, image) ?? imageError(image, kit.agent.image) },
+      execProbes,
+      backoff,
+      record,
+      log,
+      view: () => this.#report.container(container.name),
+      note,
+      set: (change) => {
+        note(change);
+        this.#set({});
       },
-    };
-    probeContainer(plan, { ip, inside, execProbes: this.#deps.execProbes }, listener, signal).catch((error: unknown) =>
-      this.#deps.log.error({ err: error }, "probing stopped"),
-    );
-  }
-
-  #terminate(process: ContainerProcess): void {
-    process.terminate().catch((error: unknown) => this.#deps.log.error({ err: error }, "TERM was not sent"));
-    this.#armKill();
-  }
-
-  #killBy(at: number): void {
-    this.#killAt = Math.min(this.#killAt, at);
-    this.#armKill();
-  }
-
-  #armKill(): void {
-    this.#cancelKill();
-    const process = this.#process;
-    if (process === undefined || this.#killAt === Number.POSITIVE_INFINITY) return;
-    this.#cancelKill = callAfter(this.#killAt - Date.now(), () => {
-      process.kill().catch((error: unknown) => this.#deps.log.error({ err: error }, "KILL was not sent"));
     });
+    return { name: container.name, runner, output };
+  }
+
+  async #runOne({ name, runner, output }: { name: string; runner: ContainerRunner; output: ContainerLog }) {
+    this.#runners.set(name, runner);
+    if (this.#stopping.signal.aborted) runner.stop(this.#killAt);
+    try {
+      await runner.run();
+    } finally {
+      this.#runners.delete(name);
+      await new Promise<void>((resolve) => {
+        output.end(resolve);
+      });
+    }
+  }
+
+  /** Says, once for all, how a pod ended whose containers are not started again. */
+  #endForGood(): void {
+    const { phase } = this.#report;
+    if (phase === "Succeeded" || phase === "Failed") this.#set({ ended: phase });
   }
 
   #reject(error: UnsupportedPodError): void {
     this.#deps.record(this.#pod, "Warning", "Failed", error.message);
-    this.#set({ phase: "Failed", reason: "UnsupportedPodSpec", message: error.message });
+    this.#set({ ended: "Failed", reason: "UnsupportedPodSpec", message: error.message });
+  }
+
+  #fail(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
+    this.#deps.log.error({ err: error }, "the pod cannot be run");
+    this.#deps.record(this.#pod, "Warning", "Failed", message);
+    this.#report.failWaiting("CreateContainerError", message);
+    this.#set({});
+  }
+
+  async #sayEvicted({ message, stored }: { message: string; stored: PromiseWithResolvers<void> }): Promise<void> {
+    if (this.#report.view.ended === undefined)
+      this.#set({
+        ended: "Failed",
+        reason: "Evicted",
+        message,
+        disruption: { reason: "TerminationByKubelet", message },
+      });
+    await this.#status.flush();
+    stored.resolve();
   }
 
   #set(change: Partial<PodView>): void {
-    this.#status.write(this.#report.update(change));
+    this.#report.update(change);
+    this.#status.write(this.#report.render());
+  }
+
+  #releaseDisks(): void {
+    for (const held of this.#held.splice(0)) held.release();
   }
 
   /** Nothing runs any more. Cleans up and, for a deletion, lets the object go: last, so that gone means gone. */
   async #finish(): Promise<void> {
     const { kit, log, api } = this.#deps;
-    for (const held of this.#held) held.release();
-    await new Promise<void>((resolve) => {
-      this.#output.end(resolve);
-    });
-    if (this.#leaving === "nodeStop") {
+    this.#releaseDisks();
+    if (this.#leaving === "nodeStop" || !this.#isClean) {
       await this.#status.flush();
       return;
     }
-    const { state } = this.#report.view;
-    if (this.#leaving === "deleted" && "terminated" in state) {
-      this.#set({ phase: state.terminated.exitCode === 0 ? "Succeeded" : "Failed" });
+    if (this.#leaving === "deleted") {
+      this.#sayHowItEnded();
       await this.#status.flush();
     }
-    for (const path of [kit.paths.pod(this.uid), this.#logPath, `${this.#logPath}.1`])
+    for (const path of [kit.paths.pod(this.uid), kit.paths.podLogs(this.uid)])
       await rm(path, { recursive: true, force: true }).catch((error: unknown) =>
         log.error({ err: error, path }, "what a pod left behind could not be removed"),
       );
@@ -379,8 +347,18 @@ export class PodRunner {
       }
     }
   }
+
+  /** The last word on a pod that is deleted, where its containers ran: all of them ended. */
+  #sayHowItEnded(): void {
+    if (this.#report.view.ended !== undefined) return;
+    const codes = this.#report.containers.map(({ state }) =>
+      "terminated" in state ? state.terminated.exitCode : undefined,
+    );
+    if (codes.every((code) => code !== undefined))
+      this.#set({ ended: codes.every((code) => code === 0) ? "Succeeded" : "Failed" });
+  }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+function imageError(image: string, known: string): string | undefined {
+  return image === known ? undefined : `this node has one image, ${known}; it cannot pull "${image}"`;
 }

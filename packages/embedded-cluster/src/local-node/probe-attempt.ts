@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
-import { get } from "node:http";
+import { get, type IncomingMessage } from "node:http";
+import { get as getSecurely } from "node:https";
 import { connect } from "node:net";
 import type { Readable } from "node:stream";
 import { callAfter } from "./long-timer.ts";
-import type { ProbePlan } from "./probe-plan.ts";
+import type { HttpAction, ProbePlan } from "./probe-plan.ts";
 import type { ProbeResult } from "./prober.ts";
 
 /** How to run a command inside the pod, as the pod's user. */
@@ -93,21 +94,22 @@ function openConnection(host: string, port: number, signal: AbortSignal): Promis
   });
 }
 
-function askHttp(
-  host: string,
-  action: { readonly port: number; readonly path: string; readonly headers: ReadonlyMap<string, string> },
-  signal: AbortSignal,
-): Promise<ProbeResult> {
+function askHttp(host: string, action: HttpAction, signal: AbortSignal): Promise<ProbeResult> {
   return new Promise((resolve) => {
     const failed = (error: Error) => resolve({ ok: false, message: error.message });
     try {
       const headers = Object.fromEntries(action.headers);
-      const request = get({ host, port: action.port, path: action.path, headers, signal, agent: false }, (response) => {
+      const target = { host, port: action.port, path: action.path, headers, signal, agent: false } as const;
+      const answered = (response: IncomingMessage) => {
         response.on("error", () => undefined); // destroyed below: only the status was asked for
         response.destroy();
         const code = response.statusCode ?? 0;
-        resolve({ ok: code >= 200 && code < 400, message: `HTTP status ${code}` });
-      });
+        resolve({ ok: code >= 200 && code < 400, message: `HTTP probe failed with statuscode: ${code}` });
+      };
+      const request =
+        action.scheme === "https"
+          ? getSecurely({ ...target, rejectUnauthorized: false }, answered)
+          : get(target, answered);
       request.on("error", failed);
     } catch (error) {
       failed(error instanceof Error ? error : new Error(String(error))); // a header that HTTP does not allow

@@ -4,7 +4,16 @@ import { UnsupportedPodError } from "./unsupported-pod-error.ts";
 export type ProbeAction =
   | { readonly t: "exec"; readonly command: readonly string[] }
   | { readonly t: "tcp"; readonly port: number }
-  | { readonly t: "http"; readonly port: number; readonly path: string; readonly headers: ReadonlyMap<string, string> };
+  | HttpAction;
+
+export interface HttpAction {
+  readonly t: "http";
+  /** With https the certificate is not looked at, as with a kubelet. */
+  readonly scheme: "http" | "https";
+  readonly port: number;
+  readonly path: string;
+  readonly headers: ReadonlyMap<string, string>;
+}
 
 /** One probe, with Kubernetes' defaults filled in. */
 export interface ProbePlan {
@@ -14,6 +23,8 @@ export interface ProbePlan {
   readonly timeoutMs: number;
   readonly successThreshold: number;
   readonly failureThreshold: number;
+  /** How long the container gets to end when this probe has it restarted; undefined: as long as the pod says. */
+  readonly graceMs: number | undefined;
 }
 
 /** Reads a container's probe of that name, undefined where there is none. */
@@ -29,6 +40,10 @@ export function readProbe(container: JsonRecord, name: string): ProbePlan | unde
     timeoutMs: atLeast("timeoutSeconds", 1, 1) * 1000,
     successThreshold: atLeast("successThreshold", 1, 1),
     failureThreshold: atLeast("failureThreshold", 1, 3),
+    graceMs:
+      typeof probe.terminationGracePeriodSeconds === "number"
+        ? atLeast("terminationGracePeriodSeconds", 0, 0) * 1000
+        : undefined,
   };
 }
 
@@ -39,15 +54,16 @@ function readAction(probe: JsonRecord, container: JsonRecord, name: string): Pro
     return { t: "exec", command };
   }
   if (isRecord(probe.tcpSocket)) return { t: "tcp", port: readPort(probe.tcpSocket.port, container, name) };
+  if (isRecord(probe.grpc)) throw new UnsupportedPodError(`${name}.grpc is not supported`);
   if (isRecord(probe.httpGet)) {
     const get = probe.httpGet;
-    if ((textOf(get.scheme) ?? "HTTP") !== "HTTP")
-      throw new UnsupportedPodError(`${name}.httpGet: only HTTP is supported`);
+    if (textOf(get.host) !== undefined) throw new UnsupportedPodError(`${name}.httpGet.host is not supported`);
+    const scheme = textOf(get.scheme) === "HTTPS" ? "https" : "http";
     const path = textOf(get.path) ?? "/";
     if (!/^[\x21-\x7e]*$/.test(path)) throw new UnsupportedPodError(`${name}.httpGet.path is not a URL path`);
     const headers = new Map<string, string>();
     for (const header of recordsOf(get.httpHeaders)) headers.set(textOf(header.name) ?? "", textOf(header.value) ?? "");
-    return { t: "http", port: readPort(get.port, container, name), path, headers };
+    return { t: "http", scheme, port: readPort(get.port, container, name), path, headers };
   }
   throw new UnsupportedPodError(`${name} is neither exec, tcpSocket nor httpGet`);
 }

@@ -10,15 +10,15 @@ export interface ProbeResult {
 /** Told when a probe's threshold is crossed, in either direction, and of every counted failure. */
 export interface ProbeListener {
   readonly onSuccess: () => void;
-  /** `conclusive` once failureThreshold failures came in a row. */
-  readonly onFailure: (message: string, conclusive: boolean) => void;
+  /** `conclusive` once failureThreshold failures came in a row. Answers whether to go on. */
+  readonly onFailure: (message: string, conclusive: boolean) => boolean;
 }
 
 const firstPauseMs = 50;
 const pauseGrowth = 1.5;
 
 /**
- * Probes until the signal aborts. Before the first success it asks quickly, at growing distances, so that a start is
+ * Probes until the signal aborts, or a failure is told to be the last. Before the first success it asks quickly, at growing distances, so that a start is
  * seen at once; such early failures count no faster than one per period. After it, it asks once per period.
  */
 export async function probe(
@@ -44,7 +44,7 @@ export async function probe(
       successes = 0;
       if (succeeded || Date.now() - countedAt >= plan.periodMs) {
         countedAt = Date.now();
-        listener.onFailure(result.message, ++failures >= plan.failureThreshold);
+        if (!listener.onFailure(result.message, ++failures >= plan.failureThreshold)) return;
       }
     }
     await sleep(succeeded ? plan.periodMs : pauseMs, signal);

@@ -1,25 +1,37 @@
+import { podUser } from "./container-env.ts";
 import type { LaunchKit } from "./pod-launch.ts";
 
-const always = [
-  "Network policies are not enforced: any process on this machine can reach a pod's address.",
-  "Pods share the machine's network: two servers that listen on one port of all addresses collide.",
-  "Limits of CPU, memory and disk size are not enforced.",
-];
+/** What is so however pods are kept apart. */
+function always(kit: LaunchKit): readonly string[] {
+  const { memory, cpu } = kit.groups.enforced;
+  const unlimited = [...(cpu ? [] : ["CPU"]), ...(memory ? [] : ["memory"]), "disk size"];
+  return [
+    "Network policies are not enforced: any process on this machine can reach a pod's address.",
+    "Pods share the machine's network: two servers that listen on one port of all addresses collide.",
+    `Limits of ${inWords(unlimited)} are not enforced.`,
+    `Every container runs as uid ${podUser.uid} without capabilities; another user, groups, seccomp and runtime classes, node selectors and affinities of a pod are not applied.`,
+  ];
+}
+
+function inWords(words: readonly string[]): string {
+  const last = words.at(-1) ?? "";
+  return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} and ${last}`;
+}
 
 /** What this node does less strictly than a real one: one sentence each. */
 export function relaxationsOf(kit: LaunchKit): readonly string[] {
   switch (kit.isolation) {
     case "namespaces":
-      return always;
+      return always(kit);
     case "user-namespaces":
-      return [`Pods run in user namespaces: outside its pod, a pod's process is ${nodeUser()}.`, ...always];
+      return [`Pods run in user namespaces: outside its pod, a pod's process is ${nodeUser()}.`, ...always(kit)];
     case "none":
       return [
         `The kernel refuses namespaces: pods are plain processes of ${nodeUser()}; they see the machine's files, its processes and each other.`,
         "A pod has no root of its own: paths in its command and variables are replaced by folders of the data directory, and read-only mounts are writable.",
         "A process that leaves its process group and clears its environment may outlive its pod.",
         ...whatIsNotTaken(kit.plainRights),
-        ...always,
+        ...always(kit),
       ];
   }
 }

@@ -12,6 +12,8 @@ import { claims, refOf } from "./resources.ts";
 /** A disk in use by a pod. It is not removed before `release`, even when its claim is. */
 export interface HeldVolume {
   readonly path: string;
+  /** The claim's. */
+  readonly uid: string;
   /** Says that the pod's object is gone while its processes may still end: no other pod is given the disk before `release`. */
   leave(): void;
   release(): void;
@@ -91,6 +93,15 @@ export class VolumeStore implements Follower {
     return undefined;
   }
 
+  /** Keeps these disks from every pod, and from being removed, until the answer is called: something may still write to them. */
+  occupy(uids: readonly string[]): () => void {
+    const held = uids.filter((uid) => isFileName(uid)).map((uid) => this.#holdDisk(uid));
+    for (const disk of held) disk.leave();
+    return () => {
+      for (const disk of held) disk.release();
+    };
+  }
+
   #whyNot(name: string, claim: KubeObject | undefined): string {
     if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
     if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
@@ -114,7 +125,7 @@ export class VolumeStore implements Follower {
   onChange(claim: KubeObject): void {
     const uid = claim.metadata.uid ?? "";
     const { log } = this.#options;
-    if (!/^[\w-]+$/.test(uid)) {
+    if (!isFileName(uid)) {
       log.error({ uid }, "a claim's uid is no file name; it gets no disk");
       return;
     }
@@ -130,7 +141,7 @@ export class VolumeStore implements Follower {
   onGone(claim: KubeObject): void {
     const uid = claim.metadata.uid ?? "";
     if (this.#claims.get(keyOf(claim))?.metadata.uid === uid) this.#claims.delete(keyOf(claim));
-    if (!/^[\w-]+$/.test(uid)) return;
+    if (!isFileName(uid)) return;
     this.#bound.delete(uid);
     this.#lost.delete(uid);
     if (this.#holds.has(uid)) this.#doomed.add(uid);
@@ -212,6 +223,7 @@ export class VolumeStore implements Follower {
     let leaving = false;
     return {
       path: this.#options.paths.volume(uid),
+      uid,
       leave: () => {
         if (!held || leaving) return;
         leaving = true;
@@ -256,7 +268,8 @@ export class VolumeStore implements Follower {
       const record = await this.#readRecord(uid);
       const deleted =
         record?.store === nodeUid && record.kept !== true && Number.parseInt(record.resourceVersion, 10) <= provenUpTo;
-      if (deleted) await this.#remove(uid);
+      if (deleted && this.#holds.has(uid)) this.#doomed.add(uid);
+      else if (deleted) await this.#remove(uid);
       else if (entry.isDirectory()) {
         log.warn({ path: paths.volume(uid), claim: record }, "a disk without a claim was found; it is kept");
         if (record !== undefined) await this.#writeRecord(uid, { ...record, kept: true });
@@ -310,6 +323,11 @@ function countDown(counts: Map<string, number>, key: string): number {
   if (left > 0) counts.set(key, left);
   else counts.delete(key);
   return left;
+}
+
+/** A uid names a folder. */
+function isFileName(uid: string): boolean {
+  return /^[\w-]+$/.test(uid);
 }
 
 function keyOf(claim: KubeObject): string {

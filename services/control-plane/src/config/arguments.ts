@@ -18,6 +18,7 @@ export interface Given {
   readonly probe?: "refuse" | "report";
   readonly ingress?: "verify" | "unverified";
   readonly agentDir?: string;
+  readonly allowFaults?: boolean;
   readonly insecure?: boolean;
   readonly logLevel?: LogLevel;
 }

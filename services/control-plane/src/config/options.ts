@@ -140,6 +140,11 @@ export const settings = [
     preset: "services/guest-agent/dist",
     read: path,
   },
+  {
+    name: "allow-faults",
+    help: "serve the fault knobs of the embedded cluster, to try failures (docs/operations.md)",
+    read: onOff,
+  },
   { name: "insecure", help: "allow a listener that others can reach, without authentication", read: onOff },
   {
     name: "log-level",

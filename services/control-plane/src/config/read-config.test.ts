@@ -34,6 +34,7 @@ describe("configuration", () => {
       probe: undefined,
       ingress: "unverified",
       agentDir: "/agent",
+      allowFaults: false,
       logLevel: "info",
     });
   });
@@ -88,6 +89,7 @@ describe("configuration", () => {
     [["elsewhere"], '"elsewhere" is no mode'],
     [["serve", "more"], "too many arguments"],
     [["--kubeconfig", "/k"], "--kubeconfig is for --cluster kubernetes"],
+    [["--cluster", "kubernetes", "--allow-faults"], "--allow-faults is for the embedded cluster"],
   ])("refuses %j in one line", (argv, line) => {
     expect(failureOf(argv)).toContain(line);
     expect(failureOf(argv)).not.toContain("\n");

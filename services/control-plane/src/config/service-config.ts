@@ -21,6 +21,8 @@ export interface ServiceConfig {
   readonly ingress: "verify" | "unverified";
   /** Where the bundled guest agent is; used by the embedded cluster only. */
   readonly agentDir: string;
+  /** Whether the embedded cluster serves its fault knobs. */
+  readonly allowFaults: boolean;
   readonly logLevel: LogLevel;
 }
 

@@ -3,13 +3,18 @@ import { apiVersionOf, type ResourceType } from "../resource-types.ts";
 
 /** Writes a list as JSON text, without parsing its items. */
 export function listBody(type: ResourceType, page: ListPage): string {
-  const metadata = {
+  const metadata = listMetadata(page);
+  const head = JSON.stringify({ kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata });
+  return `${head.slice(0, -1)},"items":[${page.bodies.map((body) => listItem(type, body)).join(",")}]}`;
+}
+
+/** What a list says of itself. */
+export function listMetadata(page: ListPage): object {
+  return {
     resourceVersion: String(page.resourceVersion),
     ...(page.continue === undefined ? {} : { continue: page.continue }),
     ...(page.remaining === undefined ? {} : { remainingItemCount: page.remaining }),
   };
-  const head = JSON.stringify({ kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata });
-  return `${head.slice(0, -1)},"items":[${page.bodies.map((body) => listItem(type, body)).join(",")}]}`;
 }
 
 /** The items of a built-in list do not say their kind; a client that counts on it fails on the real server too. */

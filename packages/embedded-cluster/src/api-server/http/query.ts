@@ -1,25 +1,48 @@
+import type { StatusCause } from "../../api-status-error.ts";
 import { isObject } from "../../json.ts";
 import type { DeleteWish } from "../../resource-api.ts";
-import { badRequest, invalidOptions } from "../refusals.ts";
+import { badRequest, forbiddenField, invalidOptions, unsupportedValue } from "../refusals.ts";
 import type { ListWish } from "../registry/list-page.ts";
 import type { WatchStart } from "../registry/watch-cursor.ts";
 
 /** Reads the options of a list. */
 export function listWishOf(query: URLSearchParams): ListWish {
   const version = versionOf(query);
-  const match = query.get("resourceVersionMatch");
-  if (match !== null && match !== "Exact" && match !== "NotOlderThan") {
-    throw invalidOptions("ListOptions", "resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]);
+  const match = query.get("resourceVersionMatch") ?? "";
+  const token = query.get("continue") ?? "";
+  const causes: StatusCause[] = [];
+  if (query.has("sendInitialEvents")) {
+    causes.push(forbiddenField("sendInitialEvents", "sendInitialEvents is forbidden for list"));
   }
-  const exact = match === "Exact" && version !== undefined && version > 0;
+  if (match !== "") causes.push(...matchCauses(match, version, token));
+  if (causes.length > 0) throw invalidOptions("ListOptions", causes);
+  if (token !== "" && version !== undefined && version > 0) {
+    throw badRequest("specifying resource version is not allowed when using continue");
+  }
+  const exact = match === "Exact";
   return {
     labelSelector: query.get("labelSelector") ?? undefined,
     fieldSelector: query.get("fieldSelector") ?? undefined,
     limit: integerOf(query, "limit"),
-    continue: query.get("continue") ?? undefined,
+    continue: token,
     exactVersion: exact ? version : undefined,
     notOlderThan: exact ? undefined : version,
   };
+}
+
+function matchCauses(match: string, version: number | undefined, token: string): StatusCause[] {
+  const forbid = (why: string): StatusCause => forbiddenField("resourceVersionMatch", why);
+  const causes: StatusCause[] = [];
+  if (version === undefined)
+    causes.push(forbid("resourceVersionMatch is forbidden unless resourceVersion is provided"));
+  if (token !== "") causes.push(forbid("resourceVersionMatch is forbidden when continue is provided"));
+  if (match !== "Exact" && match !== "NotOlderThan") {
+    causes.push(unsupportedValue("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]));
+  }
+  if (match === "Exact" && version === 0) {
+    causes.push(forbid('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+  }
+  return causes;
 }
 
 export interface WatchWish {
@@ -28,27 +51,44 @@ export interface WatchWish {
   readonly fieldSelector: string | undefined;
   readonly timeoutSeconds: number | undefined;
   readonly bookmarks: boolean;
+  /** A bookmark marks the end of what was there at the start: the watch stands for a list as well. */
+  readonly marksListEnd: boolean;
 }
 
-/** Reads the options of a watch. Version 0 or none begins with what is there now. */
+/** Reads the options of a watch. Version 0 or none begins with what is there now, unless the caller wants none of that. */
 export function watchWishOf(query: URLSearchParams): WatchWish {
-  if (isTrue(query.get("sendInitialEvents"))) {
-    throw invalidOptions(
-      "ListOptions",
-      "sendInitialEvents",
-      true,
-      [],
-      "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
-    );
-  }
+  const initial = query.get("sendInitialEvents") ?? "";
+  assertInitialEventsAskedWell(initial, query.get("resourceVersionMatch") ?? "");
   const version = versionOf(query);
+  const wantsInitial = initial === "" ? version === undefined || version === 0 : isTrue(initial);
+  const bookmarks = isTrue(query.get("allowWatchBookmarks"));
   return {
-    start: version === undefined || version === 0 ? { t: "now" } : { t: "after", rv: version },
+    start: wantsInitial
+      ? { t: "now", notOlderThan: version ?? 0 }
+      : version === undefined || version === 0
+        ? { t: "newest" }
+        : { t: "after", rv: version },
     labelSelector: query.get("labelSelector") ?? undefined,
     fieldSelector: query.get("fieldSelector") ?? undefined,
     timeoutSeconds: integerOf(query, "timeoutSeconds"),
-    bookmarks: isTrue(query.get("allowWatchBookmarks")),
+    bookmarks,
+    marksListEnd: isTrue(initial) && bookmarks,
   };
+}
+
+function assertInitialEventsAskedWell(initial: string, match: string): void {
+  const forbid = (why: string): StatusCause => forbiddenField("resourceVersionMatch", why);
+  const causes: StatusCause[] = [];
+  if (initial !== "" && match !== "NotOlderThan") {
+    causes.push(forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+  }
+  if (match !== "" && initial === "") {
+    causes.push(forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+  }
+  if (match !== "" && match !== "NotOlderThan") {
+    causes.push(unsupportedValue("resourceVersionMatch", match, ["NotOlderThan"]));
+  }
+  if (causes.length > 0) throw invalidOptions("ListOptions", causes);
 }
 
 export function isWatch(query: URLSearchParams): boolean {
@@ -59,7 +99,6 @@ export function isWatch(query: URLSearchParams): boolean {
 export function deleteWishOf(query: URLSearchParams, body: unknown): DeleteWish {
   if (body !== undefined && !isObject(body)) throw badRequest("the request body is not DeleteOptions");
   const options = body ?? {};
-  refuseDryRun(options.dryRun);
   const grace = options.gracePeriodSeconds ?? integerOf(query, "gracePeriodSeconds");
   if (grace !== undefined && grace !== null && (typeof grace !== "number" || !Number.isSafeInteger(grace))) {
     throw badRequest("gracePeriodSeconds must be an integer");
@@ -73,16 +112,29 @@ export function deleteWishOf(query: URLSearchParams, body: unknown): DeleteWish 
   };
 }
 
-/** Throws 400 on a dry run, which this server does not serve: to apply it would be worse than to refuse it. */
-export function refuseDryRun(value: unknown): void {
-  if (value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)) return;
-  throw badRequest("dryRun is not served by the embedded cluster; nothing was changed");
+/** Tells whether a request is to be tried only: by its query or, of a delete, by the options in its body. */
+export function isDryRun(
+  request: { readonly query: URLSearchParams; readonly method: string },
+  options?: unknown,
+): boolean {
+  const inBody = isObject(options) && Array.isArray(options.dryRun) ? options.dryRun : [];
+  const asked: unknown[] = [...request.query.getAll("dryRun").filter((text) => text !== ""), ...inBody];
+  const wrong = asked.filter((value) => value !== "All");
+  if (wrong.length > 0) throw invalidOptions(optionsKind(request.method), [unsupportedValue("dryRun", wrong, ["All"])]);
+  return asked.length > 0;
+}
+
+/** What the options of a writing method are called. */
+export function optionsKind(method: string): string {
+  return { POST: "CreateOptions", PUT: "UpdateOptions", PATCH: "PatchOptions" }[method] ?? "DeleteOptions";
 }
 
 function readPolicy(value: unknown): DeleteWish["propagationPolicy"] {
   if (value === undefined || value === null || value === "") return undefined;
   if (value === "Background" || value === "Foreground" || value === "Orphan") return value;
-  throw invalidOptions("DeleteOptions", "propagationPolicy", value, ["Background", "Foreground", "Orphan"]);
+  throw invalidOptions("DeleteOptions", [
+    unsupportedValue("propagationPolicy", value, ["Background", "Foreground", "Orphan"]),
+  ]);
 }
 
 function readPreconditions(value: unknown): DeleteWish["preconditions"] {

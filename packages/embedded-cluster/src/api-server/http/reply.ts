@@ -6,6 +6,7 @@ export interface Reply {
   readonly code: number;
   readonly contentType: string;
   readonly body: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
 export function jsonReply(code: number, value: unknown): Reply {
@@ -24,5 +25,7 @@ export function refusalOf(error: unknown): ApiStatusError {
 }
 
 export function refusalReply(status: StatusBody): Reply {
-  return jsonReply(status.code, status);
+  const seconds = status.details?.retryAfterSeconds;
+  const reply = jsonReply(status.code, status);
+  return seconds === undefined ? reply : { ...reply, headers: { "retry-after": String(seconds) } };
 }

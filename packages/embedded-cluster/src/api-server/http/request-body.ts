@@ -33,6 +33,11 @@ export function parseObject(text: string, mediaType: string): unknown {
   throw unsupportedMediaType(["application/json", "application/yaml"]);
 }
 
+/** The object that was sent, or undefined where nothing was. */
+export function parseOptional(text: string, mediaType: string): unknown {
+  return text.trim() === "" ? undefined : parseObject(text, mediaType);
+}
+
 /** Parses JSON text. Throws 400 on what cannot be read. */
 export function parseJson(text: string): unknown {
   return parseText(text, JSON.parse);

@@ -1,6 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -111,11 +110,6 @@ describe("the edge", () => {
     const deep = `{"metadata":{"name":"deep"},"spec":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
     expect(await test.call("POST", sandboxesPath, deep)).toMatchObject({ code: 400 });
     expect((await test.call("GET", "/readyz")).code).toBe(200);
-  });
-
-  it("refuses a dry run rather than applying it", async () => {
-    expect(await test.call("POST", `${secretsPath}?dryRun=All`, secretObject("dry"))).toMatchObject({ code: 400 });
-    expect(await test.call("GET", `${secretsPath}/dry`)).toMatchObject({ code: 404 });
   });
 });
 
@@ -444,38 +438,5 @@ describe("reviews", () => {
     const access = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     expect((await test.call("POST", access, { spec: { user: "somebody" } })).body.status).toEqual({ allowed: false });
     expect((await test.call("POST", access, { spec: { user: "holdfast-embedded" } })).body.status.allowed).toBe(true);
-  });
-});
-
-describe("fault injection", () => {
-  it("fails, drops unapplied, and drops the reply of what was applied", async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), "holdfast-api-"));
-    const fates: Record<string, "fail" | "dropUnapplied" | "applyThenDropReply"> = {
-      f: "fail",
-      u: "dropUnapplied",
-      a: "applyThenDropReply",
-    };
-    const faulty = await openTestServer({
-      dataDir,
-      intercept: ({ query }) => {
-        const t = fates[query.get("fate") ?? ""] ?? "continue";
-        return t === "fail" ? { t, code: 500, reason: "InternalError", message: "injected" } : { t };
-      },
-    });
-    await withDefaultNamespace(faulty);
-    try {
-      expect(await faulty.call("POST", `${secretsPath}?fate=f`, secretObject("f"))).toMatchObject({
-        code: 500,
-        body: { message: "injected" },
-      });
-      await expect(faulty.call("POST", `${secretsPath}?fate=u`, secretObject("u"))).rejects.toThrow();
-      await expect(faulty.call("POST", `${secretsPath}?fate=a`, secretObject("a"))).rejects.toThrow();
-      expect((await faulty.call("GET", `${secretsPath}/f`)).code).toBe(404);
-      expect((await faulty.call("GET", `${secretsPath}/u`)).code).toBe(404);
-      expect((await faulty.call("GET", `${secretsPath}/a`)).code).toBe(200);
-    } finally {
-      await faulty.close();
-      rmSync(dataDir, { recursive: true, force: true });
-    }
   });
 });

@@ -1,17 +1,11 @@
 import type { ListPage } from "../registry/list-page.ts";
 import { parse } from "../registry/object-text.ts";
 import type { ResourceType } from "../resource-types.ts";
+import { listMetadata } from "./list-body.ts";
 import { columnsOf } from "./table-columns.ts";
 
 /** What a table's rows carry of their objects. */
 export type IncludeObject = "None" | "Metadata" | "Object";
-
-/** Tells whether a caller asks for a table, as `kubectl get` does when it prints for people. */
-export function wantsTable(accept: string | undefined): boolean {
-  const [first = ""] = (accept ?? "").split(",");
-  const parameters = first.split(";").map((part) => part.trim());
-  return parameters.includes("as=Table") && parameters.includes("v=v1") && parameters.includes("g=meta.k8s.io");
-}
 
 export function includeObjectOf(query: URLSearchParams): IncludeObject {
   const asked = query.get("includeObject");
@@ -20,12 +14,7 @@ export function includeObjectOf(query: URLSearchParams): IncludeObject {
 
 /** A page of a list as a table. */
 export function tableOfPage(type: ResourceType, page: ListPage, include: IncludeObject, now: Date): unknown {
-  const metadata = {
-    resourceVersion: String(page.resourceVersion),
-    ...(page.continue === undefined ? {} : { continue: page.continue }),
-    ...(page.remaining === undefined ? {} : { remainingItemCount: page.remaining }),
-  };
-  return table(type, metadata, page.bodies, include, now);
+  return table(type, listMetadata(page), page.bodies, include, now);
 }
 
 /** One object, given as JSON text, as a table of one row. */

@@ -24,15 +24,15 @@ it("B51 a watch whose caller left before it began ends at once", async () => {
 
   const type = findType({ group: "", version: "v1", plural: "secrets" });
   if (type === undefined) throw new Error("secrets are not served");
-  await streamWatch({
+  const watch = {
     type,
     cursor: api.server.registry.watch(type, undefined, { t: "now" }),
-    response,
     timeoutMs: 60_000,
     bookmarks: true,
-    present: (body) => body,
-    onBookmarkTime: () => () => undefined,
-    stopping: new AbortController().signal,
-  });
+    marksListEnd: false,
+    present: (body: string) => body,
+  };
+  const stopping = new AbortController().signal;
+  await streamWatch(watch, { response, onBookmarkTime: () => () => undefined, stopping });
   expect(response.destroyed).toBe(true);
 }, 5_000);

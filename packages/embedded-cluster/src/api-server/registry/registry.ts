@@ -40,6 +40,7 @@ export class Registry {
   readonly #store: ObjectStore;
   readonly #now: () => Date;
   readonly #listeners = new Set<(change: Change) => void>();
+  #isDry = false;
 
   constructor(store: ObjectStore, now: () => Date) {
     this.#store = store;
@@ -54,6 +55,16 @@ export class Registry {
   onChange(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Does `work`. In a dry run nothing is written, and what it returns is what would have been. */
+  inRun<T>(isDry: boolean, work: () => T): T {
+    this.#isDry = isDry;
+    try {
+      return work();
+    } finally {
+      this.#isDry = false;
+    }
   }
 
   get(target: Target): KubeObject {
@@ -104,9 +115,18 @@ export class Registry {
     return this.#replace(target, current, sent, subresource);
   }
 
-  patch(target: Target, type: PatchType, body: unknown, subresource?: "status"): KubeObject {
+  /** `inspect` is shown what the patch has made of the object, before anything is dropped or checked. */
+  patch(
+    target: Target,
+    type: PatchType,
+    body: unknown,
+    subresource?: "status",
+    inspect?: (patched: unknown) => void,
+  ): KubeObject {
     const current = this.#read(target);
-    const sent = readObject(target.type, applyPatchTo(current.object, type, body));
+    const patched = applyPatchTo(current.object, type, body);
+    inspect?.(patched);
+    const sent = readObject(target.type, patched);
     return this.#replace(target, current, sent, subresource);
   }
 
@@ -153,9 +173,8 @@ export class Registry {
 
   /** Opens a cursor over the changes of one type. The caller closes it. */
   watch(type: ResourceType, namespace: string | undefined, start: WatchStart, selection: Selection = {}): WatchCursor {
-    if (start.t === "after" && start.rv > this.#store.revision) {
-      throw tooLargeResourceVersion(start.rv, this.#store.revision);
-    }
+    const known = start.t === "after" ? start.rv : start.t === "now" ? (start.notOlderThan ?? 0) : 0;
+    if (known > this.#store.revision) throw tooLargeResourceVersion(known, this.#store.revision);
     return new WatchCursor({
       store: this.#store,
       onChange: (listener) => this.onChange(listener),
@@ -311,6 +330,7 @@ export class Registry {
   #commit(type: ChangeType, key: ObjectKey, object: KubeObject, prev: string | undefined): KubeObject {
     const { uid, ownerReferences = [] } = object.metadata;
     if (uid === undefined) throw internalError(`${key.resource} ${key.name} has no uid`);
+    if (this.#isDry) return object;
     const owners = ownerReferences.map((owner) => owner.uid);
     const { resource, namespace, name } = key;
     const change = this.#store.write(type, { resource, namespace, name }, uid, owners, prev, (rv) =>

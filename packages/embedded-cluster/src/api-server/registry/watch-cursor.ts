@@ -2,8 +2,11 @@ import { tooOldResourceVersion } from "../refusals.ts";
 import type { Change, ObjectKey, ObjectStore } from "../store/object-store.ts";
 import type { Matches } from "./selectors.ts";
 
-/** Where a watch begins: after a version, or with everything that is there now. */
-export type WatchStart = { readonly t: "after"; readonly rv: number } | { readonly t: "now" };
+/** Where a watch begins: after a version, with everything that is there now, or with whatever comes next. */
+export type WatchStart =
+  | { readonly t: "after"; readonly rv: number }
+  | { readonly t: "now"; readonly notOlderThan?: number }
+  | { readonly t: "newest" };
 
 export interface CursorEvent {
   readonly type: "ADDED" | "MODIFIED" | "DELETED";
@@ -27,6 +30,8 @@ interface CursorOptions {
 export class WatchCursor {
   readonly #options: CursorOptions;
   readonly #stopListening: () => void;
+  /** The version at which the objects of the start were listed. */
+  readonly listedVersion: number;
   /** Everything up to this version has been read. */
   #position: number;
   /** The version and the last key of the initial listing, while it lasts. */
@@ -38,6 +43,7 @@ export class WatchCursor {
   constructor(options: CursorOptions) {
     this.#options = options;
     const { start, store } = options;
+    this.listedVersion = store.revision;
     this.#position = start.t === "after" ? start.rv : store.revision;
     this.#listing = start.t === "now" ? { at: store.revision, after: undefined } : undefined;
     this.#stopListening = options.onChange((change) => this.#noticed(change));
@@ -48,16 +54,20 @@ export class WatchCursor {
     return this.#caughtUp ? this.#options.store.revision : this.#position;
   }
 
-  /** Tells whether the objects that stood at the start have all been given. */
+  /** Tells whether objects that stood at the start are yet to be given. */
   get isListing(): boolean {
     return this.#listing !== undefined;
   }
 
-  /** The next events, or none when there is nothing new (see `changed`). Reads at most `limit` log entries. */
+  /**
+   * The next events, or none when there is nothing new (see `changed`). Reads at most `limit` log entries, and never
+   * both of the start's objects and of what came after.
+   */
   read(limit: number): CursorEvent[] {
     while (!this.#caughtUp) {
-      const events = this.#listing === undefined ? this.#readLog(limit) : this.#readListing(limit);
-      if (events.length > 0) return events;
+      const wasListing = this.isListing;
+      const events = wasListing ? this.#readListing(limit) : this.#readLog(limit);
+      if (events.length > 0 || (wasListing && !this.isListing)) return events;
     }
     return [];
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,8 @@ import { type ApiServer, type ApiServerOptions, startApiServer } from "../api-se
 /** Raw requests to a server, over its real socket, with the access that its kubeconfig gives. */
 export interface RawClient {
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** As call, with the answer's headers. */
+  exchange(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<HeadedAnswer>;
   watch(path: string): Promise<WatchReader>;
 }
 
@@ -21,6 +23,10 @@ export interface TestServer extends RawClient {
   readonly server: ApiServer;
   readonly dataDir: string;
   close(): Promise<void>;
+}
+
+export interface HeadedAnswer extends Answer {
+  readonly headers: IncomingHttpHeaders;
 }
 
 export interface Answer {
@@ -62,16 +68,22 @@ export function rawClient(kubeconfigPath: string): RawClient {
       sent.once("error", reject);
       sent.end(text);
     });
-  return {
-    call: async (method, path, body, headers = {}) => {
+  const client: RawClient = {
+    call: async (...request) => {
+      const { code, body } = await client.exchange(...request);
+      return { code, body };
+    },
+    exchange: async (method, path, body, headers = {}) => {
       const message = await open(method, path, body, headers);
       let text = "";
       for await (const chunk of message) text += chunk;
       const isJson = message.headers["content-type"] === "application/json";
-      return { code: message.statusCode ?? 0, body: isJson ? JSON.parse(text) : text };
+      const { headers: answered } = message;
+      return { code: message.statusCode ?? 0, headers: answered, body: isJson ? JSON.parse(text) : text };
     },
     watch: async (path) => new WatchReader(await open("GET", path, undefined, {})),
   };
+  return client;
 }
 
 /** Makes the namespace that most tests use. */

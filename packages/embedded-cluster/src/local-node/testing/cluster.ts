@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { type Logger, pino } from "pino";
 import { type ApiServer, startApiServer } from "../../api-server/api-server.ts";
 import type { KubeObject, ResourceApi } from "../../resource-api.ts";
-import { isRecord, recordOf, recordsOf, textOf } from "../json-shape.ts";
-import { type LocalNode, startLocalNode } from "../local-node.ts";
+import { isRecord, type JsonRecord, recordOf, recordsOf, textOf } from "../json-shape.ts";
+import { type LocalNode, type LocalNodeOptions, startLocalNode } from "../local-node.ts";
 import type { AgentProgram } from "../pod-root.ts";
-import { claims, pods, refOf } from "../resources.ts";
+import { claims, events, pods, refOf } from "../resources.ts";
 
 export const quiet: Logger = pino({ level: process.env.TEST_LOG ?? "silent" });
 
@@ -31,11 +31,11 @@ export interface TestCluster {
   close(): Promise<void>;
 }
 
-export async function openTestCluster(): Promise<TestCluster> {
+export async function openTestCluster(wish: Pick<LocalNodeOptions, "faults" | "backoff"> = {}): Promise<TestCluster> {
   const dataDir = await mkdtemp(join(tmpdir(), "holdfast-node-"));
   const server = await startApiServer({ dataDir, port: 0, log: quiet });
   await ensureNamespace(server.api);
-  const start = () => startLocalNode({ api: server.api, dataDir, agent: standIn, log: quiet });
+  const start = () => startLocalNode({ api: server.api, dataDir, agent: standIn, log: quiet, ...wish });
   const cluster: TestCluster = {
     dataDir,
     server,
@@ -167,6 +167,35 @@ export function containerOf(pod: KubeObject | undefined) {
     terminated: recordOf(state.terminated),
     lastTerminated: recordOf(recordOf(status.lastState).terminated),
   };
+}
+
+/** The status of one container, init containers included. */
+export function statusOf(pod: KubeObject | undefined, container: string): JsonRecord {
+  const { initContainerStatuses, containerStatuses } = recordOf(pod?.status);
+  const all = [...recordsOf(initContainerStatuses), ...recordsOf(containerStatuses)];
+  return recordOf(all.find((status) => status.name === container));
+}
+
+/** The pod's condition of that type. */
+export function conditionOf(pod: KubeObject | undefined, type: string): JsonRecord {
+  return recordOf(recordsOf(recordOf(pod?.status).conditions).find((condition) => condition.type === type));
+}
+
+/** Reasons of the pod's events, in the order in which they first came, once `last` is among them. */
+export async function awaitEvents(cluster: { api: ResourceApi }, pod: KubeObject, last: string): Promise<string[]> {
+  const stop = new AbortController();
+  const seen: string[] = [];
+  const isOver = (event: KubeObject) => {
+    if (recordOf(event.involvedObject).uid === pod.metadata.uid) seen.push(textOf(event.reason) ?? "");
+    return seen.includes(last);
+  };
+  const list = await cluster.api.list(events);
+  list.items.sort((a, b) => Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion));
+  if (list.items.map(isOver).includes(true)) return seen;
+  for await (const { type, object } of cluster.api.watch(events, list.resourceVersion, stop.signal))
+    if (type === "ADDED" && isOver(object)) break;
+  stop.abort();
+  return seen;
 }
 
 export function ipOf(pod: KubeObject): string {

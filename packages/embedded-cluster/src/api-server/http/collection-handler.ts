@@ -1,0 +1,45 @@
+import type { ApiRequest } from "./api-request.ts";
+import { findUnknown, refuseUnknown, withWarnings } from "./field-validation.ts";
+import type { Answer, HandlerContext } from "./handlers.ts";
+import { listBody } from "./list-body.ts";
+import { presenter, presentPage } from "./presenting.ts";
+import { deleteWishOf, isDryRun, isWatch, listWishOf } from "./query.ts";
+import { textOfJsonReply } from "./reply.ts";
+import { parseObject, parseOptional } from "./request-body.ts";
+import { type Route, refuseMethod } from "./route.ts";
+import { watchAnswer } from "./watch-answer.ts";
+
+/** Answers a request for a collection: list and watch, create, deletecollection. */
+export function handleCollection(
+  context: HandlerContext,
+  route: Extract<Route, { t: "collection" }>,
+  request: ApiRequest,
+): Answer {
+  const { registry, now } = context;
+  const { type, namespace } = route;
+  if (request.method === "GET") {
+    if (isWatch(request.query)) return watchAnswer(context, type, namespace, request);
+    const page = registry.list(type, namespace, listWishOf(request.query));
+    return textOfJsonReply(200, presentPage(type, page, request, now));
+  }
+  if (type.namespaced && namespace === undefined) return refuseMethod(request.method, request.path);
+  if (request.method === "POST") {
+    const present = presenter(type, request, now);
+    const body = parseObject(request.body, request.contentType);
+    const findings = findUnknown(type, request, body);
+    refuseUnknown(type, findings);
+    const created = registry.inRun(isDryRun(request), () => registry.create(type, namespace ?? "", body));
+    return withWarnings(textOfJsonReply(201, present(JSON.stringify(created))), findings);
+  }
+  if (request.method === "DELETE") {
+    const options = parseOptional(request.body, request.contentType);
+    const wish = deleteWishOf(request.query, options);
+    const selection = listWishOf(request.query);
+    const deleted = registry.inRun(isDryRun(request, options), () =>
+      registry.deleteCollection(type, namespace, selection, wish),
+    );
+    const page = { bodies: deleted.map((object) => JSON.stringify(object)), resourceVersion: registry.revision };
+    return textOfJsonReply(200, listBody(type, { ...page, continue: undefined, remaining: undefined }));
+  }
+  return refuseMethod(request.method, request.path);
+}

@@ -1,0 +1,36 @@
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { guestAgentImage, startEmbeddedCluster } from "@holdfast/embedded-cluster";
+import { pino } from "pino";
+import { openTarget, type Target } from "./target.ts";
+
+/** An embedded cluster for one run, whose pods run what their command says. */
+export async function startEmbeddedTarget(): Promise<Target & { readonly kubeconfig: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-conformance-"));
+  const directory = await mkdtemp(join(tmpdir(), "holdfast-agent-"));
+  await chmod(directory, 0o755); // a pod's user is not ours
+  await writeFile(join(directory, "main.mjs"), "setInterval(() => undefined, 1 << 30);");
+  await writeFile(join(directory, "ready.mjs"), "");
+  const cluster = await startEmbeddedCluster({
+    dataDir: join(folder, "data"),
+    agent: { image: guestAgentImage, nodePath: process.execPath, directory, entry: "main.mjs" },
+    log: pino({ level: "silent" }),
+  });
+  const target = await openTarget({ kubeconfig: cluster.kubeconfigPath, compact: compactionOf(cluster) });
+  return {
+    ...target,
+    kubeconfig: cluster.kubeconfigPath,
+    [Symbol.asyncDispose]: async () => {
+      await target[Symbol.asyncDispose]();
+      await cluster.stop();
+      for (const path of [folder, directory]) await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+}
+
+function compactionOf(cluster: object): (() => Promise<void>) | undefined {
+  if (!("compact" in cluster) || typeof cluster.compact !== "function") return undefined;
+  const compact: unknown = cluster.compact.bind(cluster);
+  return async () => void (typeof compact === "function" && (await compact()));
+}

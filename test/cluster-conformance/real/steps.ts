@@ -1,0 +1,64 @@
+import { join } from "node:path";
+import { guestAgentImage } from "@holdfast/embedded-cluster";
+import { serviceReady, startServiceProcess } from "../../../tools/service-process.ts";
+import { runKept } from "./kept-process.ts";
+import type { ProgramFolder } from "./programs.ts";
+import type { RealCluster } from "./real-cluster.ts";
+
+/** One thing to run against the cluster; resolves with an exit code. */
+export interface Step {
+  readonly name: string;
+  run(signal: AbortSignal): Promise<number>;
+}
+
+const root = join(import.meta.dirname, "../../..");
+const script = (path: string) => ["--disable-warning=ExperimentalWarning", join(root, path)];
+
+/** The conformance suite as on the embedded cluster, and the demo through a service that uses this one. */
+export function stepsOn(cluster: RealCluster, versions: ProgramFolder["versions"], record: string | undefined): Step[] {
+  const suite = [
+    "--kubeconfig",
+    cluster.kubeconfigPath,
+    "--image",
+    guestAgentImage,
+    "--node-path",
+    "/opt/holdfast/node",
+  ];
+  const header = ["--etcd", cluster.etcdUrl, "--controller", versions.agentSandbox];
+  const recorded =
+    record === undefined ? [] : ["--record", record, ...cluster.flags.flatMap((flag) => ["--flag", flag])];
+  const conformance = [...script("test/cluster-conformance/main.ts"), ...suite, ...header, ...recorded];
+  return [
+    { name: "conformance suite", run: (signal) => runKept(process.execPath, conformance, signal) },
+    { name: "demo", run: (signal) => runDemo(cluster, signal) },
+  ];
+}
+
+/** Runs every step, whatever became of those before, and answers 0 only if all did. */
+export async function runSteps(
+  steps: readonly Step[],
+  signal: AbortSignal,
+  say: (line: string) => void,
+): Promise<number> {
+  const results: string[] = [];
+  let code = 0;
+  for (const { name, run } of steps) {
+    if (signal.aborted) return 130;
+    const began = performance.now();
+    const ended = await run(signal);
+    code = Math.max(code, ended === 0 ? 0 : 1);
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    results.push(`${name}: ${ended === 0 ? "passed" : `FAILED (exit code ${ended})`} in ${seconds} s`);
+  }
+  for (const result of results) say(result);
+  return signal.aborted ? 130 : code;
+}
+
+async function runDemo(cluster: RealCluster, signal: AbortSignal): Promise<number> {
+  // What production has at its defaults is asked of nobody here: block disks and enforced policies.
+  const relaxed = ["--disk", "filesystem", "--ingress", "unverified", "--template", "default"];
+  const access = ["--cluster", "kubernetes", "--kubeconfig", cluster.kubeconfigPath];
+  const listen = ["--listen", "127.0.0.1:0", "--web-listen", "off"];
+  await using service = await startServiceProcess(["serve", ...listen, ...access, ...relaxed], serviceReady);
+  return await runKept(process.execPath, [...script("tools/demo.ts"), "--target", service.announced[1] ?? ""], signal);
+}
