@@ -63,3 +63,35 @@ export const quiesceHoldMaxMs = 10 * 60_000;
 export const quiescedNamedMax = 64;
 /** The longest time that a flush may be given. */
 export const flushTimeoutMaxMs = 10 * 60_000;
+
+/** Sessions that a guest knows at once; ended ones make room first, running ones never. */
+export const sessionsMax = 64;
+/** Output that a session keeps. */
+export const sessionRingMaxBytes = 1024 * 1024;
+/** How long an ended session is kept. */
+export const sessionKeptMs = 10 * 60_000;
+/** How long an attachment outlives its stream; also how long a program that is bound to its client waits for one. */
+export const attachmentKeptMs = 60_000;
+/** Attachments without a stream that a session remembers, and displaced ones. */
+export const attachmentsRememberedMax = 256;
+/** The most input in one write to a session. */
+export const sessionInputMaxBytes = 64 * 1024;
+/** Writes that may come ahead of their turn, per attachment. */
+export const inputAheadMax = 64;
+/** Bytes of input of one attachment that may be under way. */
+export const inputWindowMaxBytes = 256 * 1024;
+/** How long a write that came ahead waits for those before it. */
+export const inputAheadWaitMs = 2_000;
+/** The most bytes that one read of a session answers. */
+export const sessionReadMaxBytes = 1024 * 1024;
+/** What it answers when the caller does not say. */
+export const sessionReadDefaultBytes = 256 * 1024;
+/** The longest time that a read may wait for output. */
+export const sessionReadWaitMaxMs = 60_000;
+/** After how long at most the kill of a session answers. */
+export const sessionKillAnswerMs = 5_000;
+
+/** Connections to ports of the guest, at once. */
+export const tunnelsMax = 128;
+/** How long connecting to a port may take. */
+export const tunnelConnectTimeoutMs = 10_000;

@@ -13,10 +13,17 @@ export type PodUid = Branded<"PodUid">;
 export type BootId = Branded<"BootId">;
 /** Chosen by the caller or minted: 1 to 64 of letters, digits, '.', '_' and '-'. */
 export type ExecutionId = Branded<"ExecutionId">;
+/** Chosen by the caller or minted, as an execution's id. */
+export type SessionId = Branded<"SessionId">;
+/** Minted by the guest for one reader of a session. */
+export type AttachmentId = Branded<"AttachmentId">;
 
 declare const epochBrand: unique symbol;
 /** A holder epoch: a caller's fencing number, 0 to 2^53 - 1. */
 export type HolderEpoch = number & { readonly [epochBrand]: true };
+
+/** Request metadata that gives each call of a client its epoch. */
+export const holderEpochHeader = "holdfast-epoch";
 
 /** Takes a number that has been checked. */
 export function holderEpochFrom(value: number): HolderEpoch {
@@ -27,6 +34,7 @@ export function holderEpochFrom(value: number): HolderEpoch {
 export const workspaceIdPattern = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
 export const workspaceIdMaxLength = 54;
 export const executionIdPattern = /^[A-Za-z0-9._-]{1,64}$/;
+export const sessionIdPattern = executionIdPattern;
 
 /** True for a text that may name a workspace. */
 export function isWorkspaceId(text: string): text is WorkspaceId {
@@ -38,6 +46,13 @@ export function isExecutionId(text: string): text is ExecutionId {
   return executionIdPattern.test(text);
 }
 
+/** True for a text that may name a session. */
+export function isSessionId(text: string): text is SessionId {
+  return sessionIdPattern.test(text);
+}
+
+/** Takes an attachment's id as the guest, or a caller that has it from there, sent it. */
+export const attachmentIdOf = (text: string): AttachmentId => text as AttachmentId;
 /** Takes a uid as it was read from the cluster. */
 export const sandboxUidOf = (text: string): SandboxUid => text as SandboxUid;
 /** Takes a uid as it was read from the cluster. */

@@ -46,6 +46,16 @@ export const toldLimits: Readonly<Record<string, number>> = {
   drain_max_ms: guest.drainMaxMs,
   leftovers_named_max: guest.leftoversNamedMax,
 
+  sessions_max: guest.sessionsMax,
+  session_ring_max_bytes: guest.sessionRingMaxBytes,
+  session_input_max_bytes: guest.sessionInputMaxBytes,
+  session_read_max_bytes: guest.sessionReadMaxBytes,
+  session_read_wait_max_ms: guest.sessionReadWaitMaxMs,
+  attachments_remembered_max: guest.attachmentsRememberedMax,
+  input_ahead_max: guest.inputAheadMax,
+  input_window_max_bytes: guest.inputWindowMaxBytes,
+  tunnels_max: guest.tunnelsMax,
+
   put_file_max_bytes: limits.putFileMaxBytes,
   file_chunk_max_bytes: limits.fileChunkMaxBytes,
   file_batch_max: limits.fileBatchMax,

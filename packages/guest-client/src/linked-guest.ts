@@ -2,6 +2,7 @@ import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { DiskService } from "@holdfast/api/holdfast/guest/v1/disk_pb";
 import type { Clock, Deadline } from "@holdfast/async";
 import { bootIdOf, type ExecutionId, type HolderEpoch } from "@holdfast/contract";
+import type { HoldfastError } from "@holdfast/errors";
 import { type GuestLink, LinkClient } from "@holdfast/guest-link";
 import type {
   ExecutionEvent,
@@ -10,14 +11,19 @@ import type {
   GuestAddress,
   GuestDialler,
   GuestHealth,
+  GuestTunnel,
+  PortWish,
   QuiesceOrder,
   QuiesceResult,
 } from "@holdfast/workspace";
 import { executed } from "./execute.ts";
 import { FollowedCommand } from "./follow-command.ts";
+import type { FollowedSession } from "./follow-session.ts";
 import { guestErrorOf } from "./guest-errors.ts";
 import { LinkedExecutions } from "./linked-executions.ts";
 import { LinkedFiles } from "./linked-files.ts";
+import { LinkedSessions } from "./linked-sessions.ts";
+import { connectPort } from "./linked-tunnel.ts";
 import { quiesceRequestOf, quiesceResultOf } from "./quiesce-report.ts";
 import { durationOf } from "./start-request.ts";
 
@@ -30,6 +36,7 @@ export function guestDialler(clock: Clock): GuestDialler {
 interface SharedLink {
   readonly client: LinkClient;
   readonly count: { executions: number };
+  readonly attached: Set<FollowedSession>;
 }
 
 /** One guest agent, over the framed link. Connections are made at the first call and let go when idle. */
@@ -37,10 +44,12 @@ export class LinkedGuest implements Guest {
   readonly address: GuestAddress;
   readonly files: LinkedFiles;
   readonly executions: LinkedExecutions;
+  readonly sessions: LinkedSessions;
   readonly #clock: Clock;
   readonly #client: LinkClient;
   readonly #link: GuestLink;
   readonly #count: { executions: number };
+  readonly #attached: Set<FollowedSession>;
 
   constructor(address: GuestAddress, clock: Clock, shared?: SharedLink, epoch?: HolderEpoch) {
     this.address = address;
@@ -48,9 +57,11 @@ export class LinkedGuest implements Guest {
     const target = { host: address.host, port: address.port, token: address.podUid };
     this.#client = shared?.client ?? new LinkClient(target, clock);
     this.#count = shared?.count ?? { executions: 0 };
+    this.#attached = shared?.attached ?? new Set();
     this.#link = this.#client.under(epoch);
     this.files = new LinkedFiles(this.#link, clock);
     this.executions = new LinkedExecutions(this.#link, clock, this.#count);
+    this.sessions = new LinkedSessions(this.#link, clock, this.#attached);
   }
 
   get liveExecutions(): number {
@@ -58,7 +69,8 @@ export class LinkedGuest implements Guest {
   }
 
   under(epoch: HolderEpoch | undefined): LinkedGuest {
-    return new LinkedGuest(this.address, this.#clock, { client: this.#client, count: this.#count }, epoch);
+    const shared = { client: this.#client, count: this.#count, attached: this.#attached };
+    return new LinkedGuest(this.address, this.#clock, shared, epoch);
   }
 
   async fence(epoch: HolderEpoch, within: Deadline): Promise<void> {
@@ -80,8 +92,13 @@ export class LinkedGuest implements Guest {
     return { tookMs: took === undefined ? 0 : Number(took.seconds) * 1_000 + took.nanos / 1e6 };
   }
 
-  /** Nothing can be attached yet. */
-  async releaseSessions(): Promise<void> {}
+  async releaseSessions(why: HoldfastError, within: Deadline): Promise<void> {
+    await this.sessions.releaseAll(why, within);
+  }
+
+  connectPort(wish: PortWish, signal: AbortSignal): Promise<GuestTunnel> {
+    return connectPort(this.#link, this.#clock, wish, signal);
+  }
 
   async health(within: Deadline): Promise<GuestHealth> {
     const health = await translated(this.#link.call(AgentService.method.health, {}, { within }));

@@ -15,6 +15,7 @@ import {
 } from "@holdfast/workspace";
 import { FakeExecutions } from "./fake-executions.ts";
 import { FakeFiles, filesReachedBy } from "./fake-files.ts";
+import { FakeSessions, refusePort } from "./fake-sessions.ts";
 
 /** What an agent in a pod answers. Change it to make the agent misbehave. */
 export interface AgentScript {
@@ -107,6 +108,8 @@ export class FakeGuests implements GuestDialler {
 
 class FakeGuest implements Guest {
   readonly address: GuestAddress;
+  readonly sessions = new FakeSessions();
+  readonly connectPort = refusePort;
   readonly files: GuestFiles;
   readonly executions = new FakeExecutions();
   readonly #guests: FakeGuests;

@@ -5,6 +5,7 @@ export * from "./fake-executions.ts";
 export * from "./fake-files.ts";
 export * from "./fake-guests.ts";
 export * from "./fake-sandbox-watches.ts";
+export * from "./fake-sessions.ts";
 export * from "./fault-plan.ts";
 export * from "./gate.ts";
 export * from "./manual-clock.ts";

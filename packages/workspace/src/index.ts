@@ -18,6 +18,8 @@ export * from "./ports/cluster.ts";
 export * from "./ports/executions.ts";
 export * from "./ports/files.ts";
 export * from "./ports/guest.ts";
+export * from "./ports/sessions.ts";
+export * from "./ports/tunnel.ts";
 export { readThrough } from "./read-through.ts";
 export { isHandleOver } from "./refusals.ts";
 export { LateCreates } from "./state/late-creates.ts";

@@ -3,6 +3,8 @@ import type { BootId, ExecutionId, GuestFeature, HolderEpoch, PodUid } from "@ho
 import type { HoldfastError } from "@holdfast/errors";
 import type { GuestExecutions } from "./executions.ts";
 import type { GuestFiles } from "./files.ts";
+import type { GuestSessions } from "./sessions.ts";
+import type { GuestTunnel, PortWish } from "./tunnel.ts";
 
 /** Where a guest is and how it is proved to be the one: both read from one pod object. */
 export interface GuestAddress {
@@ -28,6 +30,13 @@ export interface Guest {
   readonly files: GuestFiles;
   /** The commands that it knows. */
   readonly executions: GuestExecutions;
+  /** Its terminals and detached programs. */
+  readonly sessions: GuestSessions;
+  /**
+   * Connects to a server in the guest. PORT_REFUSED: nobody listens there. Aborting the signal ends the connection. Needs the feature
+   * `ports`.
+   */
+  connectPort(wish: PortWish, signal: AbortSignal): Promise<GuestTunnel>;
   health(within: Deadline): Promise<GuestHealth>;
   /** The raw `/proc/self/status` of a process that the agent starts as it starts commands; judged by the domain (G32). */
   probe(within: Deadline): Promise<string>;
