@@ -66,7 +66,7 @@ describe("against an API server and a controller", () => {
     const [first] = await awaitPods(test.cluster, created, (pods) => pods.some(({ ready }) => ready));
     expect(first).toMatchObject({ name: "namzu-ws-whole", phase: "Running", deleting: false, problem: undefined });
     expect(first?.ip).toMatch(/^127\./);
-    const uids = await test.cluster.readClaimUids(created, within());
+    const { uids } = await test.cluster.readClaims(created, within());
     expect(Object.keys(uids)).toEqual(["workspace-namzu-ws-whole"]);
 
     const suspended = await untilApplied(async () => {
@@ -87,7 +87,7 @@ describe("against an API server and a controller", () => {
     expect(woken).toMatchObject({ t: "applied", value: { mode: "Running" } });
     const [second] = await awaitPods(test.cluster, created, (pods) => pods.some(({ ready }) => ready));
     expect(second?.uid).not.toBe(first?.uid);
-    expect(await test.cluster.readClaimUids(created, within())).toEqual(uids);
+    expect(await test.cluster.readClaims(created, within())).toEqual({ uids, lost: [] });
 
     const gone = await deleted(created.name);
     await awaitPods(test.cluster, created, (pods) => pods.length === 0);

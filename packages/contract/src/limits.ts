@@ -42,6 +42,8 @@ export const fileBatchMax = 500;
 export const pathMaxBytes = 4096;
 /** How many entries one walk may look at. */
 export const walkVisitedMax = 1_000_000;
+/** Events of one workspace that a listener may leave unread; one more and the oldest gives way. */
+export const workspaceEventQueueMax = 256;
 /** Changes that a WatchWorkspaces stream may leave unread; one more and it hears everything anew. */
 export const watchQueueMax = 1_000;
 /** Changes that are kept, so that a watcher who comes back with a bookmark costs the cluster nothing. */

@@ -16,7 +16,7 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   WORKSPACE_NOT_READY: {
     means:
       "It should run, but no pod can be used yet: it is starting, its pod ended by itself, drains or is not ready.",
-    cure: "Call again shortly. A pod that ended by itself: SuspendWorkspace, then ResumeWorkspace.",
+    cure: "Call again shortly. A pod that ended by itself: ResumeWorkspace replaces it; the disk is kept.",
   },
   WORKSPACE_DELETING: {
     means: "Its object is being deleted.",

@@ -66,6 +66,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   tree_depth_max: guest.treeDepthMax,
   watched_directories_max: guest.watchedDirectoriesMax,
 
+  workspace_event_queue_max: limits.workspaceEventQueueMax,
   watch_queue_max: limits.watchQueueMax,
   watched_workspaces_max: limits.watchedWorkspacesMax,
 };

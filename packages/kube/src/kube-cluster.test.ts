@@ -307,7 +307,7 @@ describe("claims", () => {
   it("are read by name, once, and never listed", async () => {
     withClaims((name) => [200, { metadata: { name, uid: "claim-1", ownerReferences: [{ uid }] } }]);
     using within = soon();
-    expect(await cluster.readClaimUids(reading(), within)).toEqual({ "disk-namzu-ws-one": "claim-1" });
+    expect(await cluster.readClaims(reading(), within)).toEqual({ uids: { "disk-namzu-ws-one": "claim-1" }, lost: [] });
     expect(api.received.map(({ url }) => url.pathname)).toEqual([
       "/api/v1/namespaces/team-a/persistentvolumeclaims/disk-namzu-ws-one",
     ]);
@@ -319,16 +319,24 @@ describe("claims", () => {
     cluster = await clientOf(api, { log });
     withClaims(() => [403, { kind: "Status", reason: "Forbidden", message: "no" }]);
     using within = soon();
-    expect(await cluster.readClaimUids(reading(), within)).toEqual({});
-    expect(await cluster.readClaimUids(reading(), within)).toEqual({});
+    expect(await cluster.readClaims(reading(), within)).toEqual({ uids: {}, lost: [] });
+    expect(await cluster.readClaims(reading(), within)).toEqual({ uids: {}, lost: [] });
     expect(log.lines).toHaveLength(1);
     expect(log.lines[0]).toContain("may not get persistentvolumeclaims");
   });
 
-  it("one of another owner is left out", async () => {
-    withClaims((name) => [200, { metadata: { name, uid: "claim-1", ownerReferences: [{ uid: "someone" }] } }]);
+  it("L16 one that is absent, of another owner, or on its way out is a lost disk", async () => {
     using within = soon();
-    expect(await cluster.readClaimUids(reading(), within)).toEqual({});
+    withClaims((name) => [200, { metadata: { name, uid: "claim-1", ownerReferences: [{ uid: "someone" }] } }]);
+    expect(await cluster.readClaims(reading(), within)).toEqual({ uids: {}, lost: ["disk-namzu-ws-one"] });
+    withClaims(() => [404, { kind: "Status", reason: "NotFound", details: { name: "disk-namzu-ws-one" } }]);
+    expect(await cluster.readClaims(reading(), within)).toEqual({ uids: {}, lost: ["disk-namzu-ws-one"] });
+    const going = { uid: "claim-1", ownerReferences: [{ uid }], deletionTimestamp: "2026-01-01T00:00:00Z" };
+    withClaims((name) => [200, { metadata: { name, ...going } }]);
+    expect(await cluster.readClaims(reading(), within)).toEqual({
+      uids: { "disk-namzu-ws-one": "claim-1" },
+      lost: ["disk-namzu-ws-one"],
+    });
   });
 });
 

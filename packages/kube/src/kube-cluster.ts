@@ -2,14 +2,17 @@ import { type Clock, type Deadline, type Subscription, systemClock } from "@hold
 import { clusterRequestTimeoutMs, sandboxNameOf } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import type {
+  ClaimsReading,
   Cluster,
   CreateEnding,
   CreateWish,
+  DeletePodWish,
   DeleteWish,
   ListPage,
   ListWish,
   ModeWish,
   PodReading,
+  RefreshedSandbox,
   Remains,
   SandboxReading,
   SandboxWatchEnd,
@@ -21,14 +24,15 @@ import type {
 import { Api } from "./api.ts";
 import { composeModePatch } from "./compose/mode-patch.ts";
 import { composeSandbox } from "./compose/new-sandbox.ts";
+import { refreshedSandbox, withRevision } from "./compose/refresh.ts";
 import type { LogSink } from "./log-sink.ts";
-import type { DiskKind } from "./objects/disk.ts";
+import { claimTemplateNames, type DiskKind } from "./objects/disk.ts";
 import { requireObject } from "./objects/json.ts";
 import { readSandboxObject } from "./objects/sandbox.ts";
 import { readTemplateObject } from "./objects/template.ts";
 import { Owned, type Owner } from "./owned.ts";
 import { Reader } from "./reader.ts";
-import { isObjectName, type Resource, sandboxes, templates } from "./resources.ts";
+import { isObjectName, pods, type Resource, sandboxes, templates } from "./resources.ts";
 import { readTemplatePage, templateNameMaxLength } from "./template-page.ts";
 import type { ApiTransport } from "./transport/transport.ts";
 import { ChangeFeed } from "./watch/change-feed.ts";
@@ -82,7 +86,8 @@ export class KubeCluster implements Cluster {
 
   async readTemplate(name: string, within: Deadline): Promise<TemplateReading> {
     if (!isObjectName(name) || name.length > templateNameMaxLength) throw badTemplateName(name);
-    const parse = (body: unknown): TemplateReading => readTemplateObject(body, this.#disk);
+    const parse = (body: unknown): TemplateReading =>
+      withRevision(readTemplateObject(body, this.#disk), this.#runtimeClassName);
     const template = await this.#reader.read(this.#api.get(templates, name), parse, within);
     if (template === undefined) throw noTemplate(name, this.namespace);
     return template;
@@ -96,9 +101,8 @@ export class KubeCluster implements Cluster {
     return this.#owned.pods(sandbox, within);
   }
 
-  async readClaimUids(sandbox: SandboxReading, within: Deadline): Promise<Readonly<Record<string, string>>> {
-    const entries = sandbox.disk.usable ? sandbox.disk.entries : [];
-    return await this.#owned.claimUids(sandbox, entries, within);
+  async readClaims(sandbox: SandboxReading, within: Deadline): Promise<ClaimsReading> {
+    return await this.#owned.claims(sandbox, claimTemplateNames(sandbox.claimTemplates), within);
   }
 
   async readRemains(gone: DeleteWish & { readonly entries: readonly string[] }, within: Deadline): Promise<Remains> {
@@ -129,12 +133,26 @@ export class KubeCluster implements Cluster {
       if (!isOurs || written.mode !== wish.mode) throw new Error(notOurs);
       return written;
     };
-    return await this.#writer.write(this.#api.patch(sandboxes, reading.name, composeModePatch(wish)), confirm, within);
+    return await this.#writer.write(
+      this.#api.patch(sandboxes, reading.name, composeModePatch(wish, this.#runtimeClassName)),
+      confirm,
+      within,
+    );
   }
 
   async deleteSandbox(wish: DeleteWish, within: Deadline): Promise<WriteEnding<undefined>> {
     const { uid, resourceVersion } = wish;
     const attempt = this.#api.delete(sandboxes, wish.name, { uid, resourceVersion });
+    const confirm = (body: unknown): undefined => void requireObject(body, "the answer to the delete");
+    return await this.#writer.write(attempt, confirm, within);
+  }
+
+  refreshed(sandbox: SandboxReading, template: TemplateReading): RefreshedSandbox {
+    return refreshedSandbox(sandbox, template, this.#disk, this.#runtimeClassName);
+  }
+
+  async deletePod({ name, uid, resourceVersion }: DeletePodWish, within: Deadline): Promise<WriteEnding<undefined>> {
+    const attempt = this.#api.delete(pods, name, { uid, resourceVersion });
     const confirm = (body: unknown): undefined => void requireObject(body, "the answer to the delete");
     return await this.#writer.write(attempt, confirm, within);
   }

@@ -1,6 +1,6 @@
 import type { Deadline } from "@holdfast/async";
 import { claimNameOf, sandboxNameHashLabel, sandboxNameHashOf } from "@holdfast/contract";
-import type { PodReading } from "@holdfast/workspace";
+import type { ClaimsReading, PodReading } from "@holdfast/workspace";
 import type { Api } from "./api.ts";
 import type { LogSink } from "./log-sink.ts";
 import { at, member, optionalList, requireObject, requireText, textOf } from "./objects/json.ts";
@@ -53,24 +53,23 @@ export class Owned {
     return one === undefined ? [] : [one];
   }
 
-  /** Claim name → uid of those that are there and its own. One that may not be read is left out. (L16) */
-  async claimUids(
-    owner: Owner,
-    entries: readonly string[],
-    within: Deadline,
-  ): Promise<Readonly<Record<string, string>>> {
+  /** Its claims, by name. One that may not be read is left out. (L16) */
+  async claims(owner: Owner, entries: readonly string[], within: Deadline): Promise<ClaimsReading> {
     const uids: Record<string, string> = {};
+    const lost: string[] = [];
     for (const entry of entries) {
       const name = claimNameOf(entry, owner.name);
       const found = await this.#reader.find(this.#api.get(claims, name), within);
       if (found.t === "refused") {
         if (found.answer.status !== 403) throw found.error;
         this.#sayForbidden(found.error.message);
-      } else if (found.t === "found" && isOwnedBy(found.body, owner.uid)) {
-        uids[name] = this.#reader.parse(this.#api.get(claims, name), found.body, uidOf);
+        continue;
       }
+      const isIts = found.t === "found" && isOwnedBy(found.body, owner.uid);
+      if (isIts) uids[name] = this.#reader.parse(this.#api.get(claims, name), found.body, uidOf);
+      if (!isIts || at(found.body, "metadata", "deletionTimestamp") !== undefined) lost.push(name);
     }
-    return uids;
+    return { uids, lost };
   }
 
   /** The names of its claims that are still there. One that may not be read is not called gone: it throws. */

@@ -2,9 +2,11 @@ import { Broadcast, type Clock, type Deadline, type Subscription } from "@holdfa
 import { claimNameOf, type PodUid, sandboxNameOf, sandboxUidOf, type WorkspaceId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import type {
+  ClaimsReading,
   Cluster,
   CreateEnding,
   CreateWish,
+  DeletePodWish,
   DeleteWish,
   DiskVerdict,
   ListPage,
@@ -12,6 +14,7 @@ import type {
   Mode,
   ModeWish,
   PodReading,
+  RefreshedSandbox,
   Refusal,
   Remains,
   SandboxReading,
@@ -39,10 +42,12 @@ export class FakeCluster implements Cluster {
   readonly watches = new FakeSandboxWatches();
   readonly habits: Habits = { controller: true, podsStart: true, podsEnd: true };
   readonly templates = new Map<string, TemplateReading>();
+  /** Claims that may not be read (403). */
+  readonly unreadableClaims = new Set<string>();
   /** Claim name → uid. */
   readonly claims = new Map<string, string>();
   /** What was written, as it was wished. */
-  readonly sent: (CreateWish | ModeWish | DeleteWish)[] = [];
+  readonly sent: (CreateWish | ModeWish | DeleteWish | DeletePodWish)[] = [];
   readonly #clock: Clock;
   readonly #sandboxes = new Map<string, StoredSandbox>();
   readonly #broadcast = new Broadcast<string>();
@@ -54,8 +59,10 @@ export class FakeCluster implements Cluster {
     this.addTemplate("small");
   }
 
-  addTemplate(name: string, disk: DiskVerdict = usableDisk): void {
-    this.templates.set(name, { name, disk, blueprint: { template: name } });
+  /** Puts a template there, or edits the one of that name. */
+  addTemplate(name: string, disk: DiskVerdict = usableDisk, more: Partial<TemplateSeed> = {}): void {
+    const { revision = "sha256:00", claims = ["disk"], runtimeClassName } = more;
+    this.templates.set(name, { name, disk, revision, blueprint: { claims, runtimeClassName } satisfies FakeBlueprint });
   }
 
   /** Puts a Sandbox there, as another tool or an earlier process left it. */
@@ -175,15 +182,18 @@ export class FakeCluster implements Cluster {
     return sandbox?.uid === of.uid ? sandbox.pods.map((pod) => ({ ...pod })) : [];
   }
 
-  async readClaimUids(sandbox: SandboxReading, within: Deadline): Promise<Readonly<Record<string, string>>> {
-    await this.plan.arriveRead("readClaimUids", within);
-    const names = claimNames(sandbox.disk, sandbox.name);
-    return Object.fromEntries(
-      names.flatMap((name) => {
-        const uid = this.claims.get(name);
-        return uid === undefined ? [] : [[name, uid]];
-      }),
-    );
+  async readClaims(sandbox: SandboxReading, within: Deadline): Promise<ClaimsReading> {
+    await this.plan.arriveRead("readClaims", within);
+    const uids: Record<string, string> = {};
+    const lost: string[] = [];
+    for (const entry of sandbox.claimTemplates as readonly string[]) {
+      const name = claimNameOf(entry, sandbox.name);
+      if (this.unreadableClaims.has(name)) continue;
+      const uid = this.claims.get(name);
+      if (uid === undefined) lost.push(name);
+      else uids[name] = uid;
+    }
+    return { uids, lost };
   }
 
   async readRemains(gone: DeleteWish & { readonly entries: readonly string[] }, within: Deadline): Promise<Remains> {
@@ -207,6 +217,22 @@ export class FakeCluster implements Cluster {
   async deleteSandbox(wish: DeleteWish, within: Deadline): Promise<WriteEnding<undefined>> {
     this.sent.push(wish);
     return await this.#carryOut("deleteSandbox", within, () => this.#delete(wish));
+  }
+
+  refreshed(sandbox: SandboxReading, template: TemplateReading): RefreshedSandbox {
+    const { claims, runtimeClassName } = template.blueprint as FakeBlueprint;
+    const has = sandbox.claimTemplates as readonly string[];
+    return {
+      disk: template.disk,
+      runtimeClassName,
+      extraClaims: claims.filter((name) => !has.includes(name)),
+      droppedClaims: has.filter((name) => !claims.includes(name)),
+    };
+  }
+
+  async deletePod(wish: DeletePodWish, within: Deadline): Promise<WriteEnding<undefined>> {
+    this.sent.push(wish);
+    return await this.#carryOut("deletePod", within, () => this.#deletePod(wish));
   }
 
   changes(sandboxName: string): Subscription {
@@ -245,7 +271,7 @@ export class FakeCluster implements Cluster {
   }
 
   async #carryOut<Ending extends { readonly t: string }>(
-    verb: "createSandbox" | "setMode" | "deleteSandbox",
+    verb: "createSandbox" | "setMode" | "deleteSandbox" | "deletePod",
     within: Deadline,
     act: () => Ending,
   ): Promise<Ending | { readonly t: "unknown"; readonly cause: unknown } | WriteEnding<never>> {
@@ -275,7 +301,7 @@ export class FakeCluster implements Cluster {
     const sandbox = this.#newSandbox(name, {
       template: template.name,
       disk: template.disk,
-      stamps: { createdBy, writtenBy, podTemplateHash: "sha256:00", holderEpoch: epochText(wish.epoch) },
+      stamps: { createdBy, writtenBy, podTemplateHash: template.revision, holderEpoch: epochText(wish.epoch) },
     });
     this.#sandboxes.set(name, sandbox);
     const written = readingOf(sandbox);
@@ -306,10 +332,16 @@ export class FakeCluster implements Cluster {
 
   #write(
     sandbox: StoredSandbox,
-    wish: Pick<ModeWish, "mode" | "writtenBy" | "now" | "epoch"> & Partial<Pick<ModeWish, "volumeClaimUids">>,
+    wish: Pick<ModeWish, "mode" | "writtenBy" | "now" | "epoch"> &
+      Partial<Pick<ModeWish, "volumeClaimUids" | "refresh">>,
   ): SandboxReading {
     sandbox.stamps.writtenBy = wish.writtenBy;
     sandbox.stamps.holderEpoch = epochText(wish.epoch) ?? sandbox.stamps.holderEpoch;
+    if (wish.refresh) {
+      sandbox.stamps.podTemplateHash = wish.refresh.revision;
+      sandbox.disk = wish.refresh.disk;
+      sandbox.runtimeClassName = (wish.refresh.blueprint as FakeBlueprint).runtimeClassName;
+    }
     if (wish.volumeClaimUids) {
       const pairs = Object.entries(wish.volumeClaimUids).map(([claim, uid]) => `${claim}=${uid}`);
       sandbox.stamps.volumeClaimUids = pairs.join(",");
@@ -337,6 +369,18 @@ export class FakeCluster implements Cluster {
     for (const pod of sandbox.pods) pod.deleting = true;
     if (this.habits.podsEnd) this.collect(sandbox.name);
     this.#broadcast.wake(sandbox.name);
+    return { t: "applied", value: undefined };
+  }
+
+  #deletePod({ uid, resourceVersion }: DeletePodWish): WriteEnding<undefined> {
+    const pod = this.podOf(uid);
+    const owner = [...this.#sandboxes.values()].find(({ pods }) => pods.some((one) => one.uid === uid));
+    if (!pod || !owner) return refused("absent", "no such pod");
+    if (pod.resourceVersion !== resourceVersion) return refused("condition", "a precondition failed");
+    pod.deleting = true;
+    if (this.habits.podsEnd) endPods(owner);
+    if (this.habits.controller) reconcile(owner, this.habits);
+    this.#broadcast.wake(owner.name);
     return { t: "applied", value: undefined };
   }
 
@@ -383,11 +427,24 @@ export class FakeCluster implements Cluster {
       stamps: { ...noStamps, ...seed.stamps },
       template: "template" in seed ? seed.template : "small",
       runtimeClassName: seed.runtimeClassName,
+      serviceHost: `${name}.team-a.svc.cluster.local`,
       disk,
+      claimTemplates: disk.usable ? disk.entries : [],
       shutdown: seed.shutdown,
       pods: [],
     };
   }
+}
+
+/** What a test says of a template; the rest is as an ordinary one has it. */
+export interface TemplateSeed extends FakeBlueprint {
+  readonly revision: string;
+}
+
+interface FakeBlueprint {
+  /** The names of its volumeClaimTemplates. */
+  readonly claims: readonly string[];
+  readonly runtimeClassName: string | undefined;
 }
 
 function claimNames(disk: DiskVerdict, name: string): string[] {

@@ -39,6 +39,7 @@ export function newPod(sandbox: StoredSandbox, habits: Habits): StoredPod {
   return {
     name: sandbox.name,
     uid: podUidOf(`pod-${pods}`),
+    resourceVersion: "1",
     ip: started ? `10.0.${pods >> 8}.${pods & 255}` : undefined,
     phase: started ? "Running" : "Pending",
     ready: started,

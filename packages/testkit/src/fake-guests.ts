@@ -2,6 +2,7 @@ import type { Deadline } from "@holdfast/async";
 import { type BootId, bootIdOf, type HolderEpoch, holderEpochFrom, type PodUid, type Reason } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
+  type CancelOrder,
   type ExecutionEvent,
   type ExecutionWish,
   type Guest,
@@ -27,6 +28,7 @@ export interface AgentScript {
   health: (within: Deadline) => Promise<GuestHealth>;
   execute: (wish: ExecutionWish, signal: AbortSignal) => AsyncIterable<ExecutionEvent>;
   files: GuestFiles;
+  cancel: (order: CancelOrder, within: Deadline) => Promise<{ readonly alreadyEnded: boolean }>;
   fence: (epoch: HolderEpoch, within: Deadline) => Promise<void>;
   quiesce: (order: QuiesceOrder, within: Deadline) => Promise<QuiesceResult>;
   releaseQuiesce: (holdId: string) => Promise<void>;
@@ -39,6 +41,7 @@ export type GuestVerb =
   | "health"
   | "execute"
   | "files"
+  | "cancel"
   | "fence"
   | "quiesce"
   | "releaseQuiesce"
@@ -121,6 +124,10 @@ class FakeGuest implements Guest {
     this.#guests = guests;
     this.#epoch = epoch;
     this.#count = count;
+    this.executions.cancel = async (order: CancelOrder, within: Deadline) => {
+      within.throwIfOver();
+      return await this.#reach("cancel").cancel(order, within);
+    };
     this.files = filesReachedBy((changes) => this.#reach("files", changes).files);
   }
 
@@ -195,7 +202,10 @@ function assertFenceLets(stored: HolderEpoch, epoch: HolderEpoch | undefined): v
 }
 
 function answer(reason: Reason, stored: HolderEpoch): HoldfastError {
-  return new HoldfastError(reason, { message: `${reason}, says the fake guest.`, metadata: { stored: String(stored) } });
+  return new HoldfastError(reason, {
+    message: `${reason}, says the fake guest.`,
+    metadata: { stored: String(stored) },
+  });
 }
 
 function willing(bootId: BootId): AgentScript {
@@ -210,6 +220,7 @@ function willing(bootId: BootId): AgentScript {
       yield { t: "exited", exit: exitedWith(0) };
     },
     files: new FakeFiles(),
+    cancel: async () => ({ alreadyEnded: false }),
     fence: async (epoch) => {
       if (epoch < script.holderEpoch) throw answer("HOLDER_EPOCH_SUPERSEDED", script.holderEpoch);
       script.holderEpoch = epoch;

@@ -6,11 +6,12 @@ export type Verb =
   | "readTemplate"
   | "readSandbox"
   | "readPods"
-  | "readClaimUids"
+  | "readClaims"
   | "readRemains"
   | "createSandbox"
   | "setMode"
   | "deleteSandbox"
+  | "deletePod"
   | "listSandboxes"
   | "listTemplates";
 
@@ -50,7 +51,8 @@ export class FaultPlan {
 
   /** Requests that write. */
   get writes(): readonly Verb[] {
-    return this.requests.filter((verb) => verb === "createSandbox" || verb === "setMode" || verb === "deleteSandbox");
+    const writes: readonly Verb[] = ["createSandbox", "setMode", "deleteSandbox", "deletePod"];
+    return this.requests.filter((verb) => writes.includes(verb));
   }
 
   /** Takes note of a request and gives its fault. */

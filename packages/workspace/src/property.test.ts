@@ -56,7 +56,7 @@ const stepOf = (allowed: readonly PropertyVerb[]): fc.Arbitrary<Step> =>
           "deleteSandbox",
           "readSandbox",
           "readPods",
-          "readClaimUids",
+          "readClaims",
         ),
         fault: fc.constantFrom<Fault>("refuse", "never-arrived", "reply-lost", "late", "unavailable", "stall"),
       }),

@@ -3,6 +3,7 @@ import { clusterRequestTimeoutMs, sandboxNameOf, type WorkspaceId } from "@holdf
 import { HoldfastError } from "@holdfast/errors";
 import { bindableOf, endedByItself, endedWords } from "./binding/bindable.ts";
 import type { WorkspaceDeps } from "./deps.ts";
+import { holderEpochOf } from "./fence/holder-epoch.ts";
 import type { PodReading, SandboxReading } from "./ports/cluster.ts";
 import { isStopped } from "./verbs/read-standing.ts";
 import { podFactsOf, type WireState, type WorkspaceView } from "./view.ts";
@@ -21,10 +22,11 @@ export async function readThrough(deps: WorkspaceDeps, id: WorkspaceId, caller: 
     });
   }
   const pods = await deps.cluster.readPods(sandbox, within);
-  const claimUids = await deps.cluster.readClaimUids(sandbox, within);
+  const { uids: claimUids } = await deps.cluster.readClaims(sandbox, within);
   const pod = bindableOf(pods, nothingLeft);
   const { state, waitingFor } = standingOf(sandbox, pods);
   const runs = state === "running" ? pod : undefined;
+  const epoch = holderEpochOf(sandbox.stamps.holderEpoch);
   return {
     id,
     state,
@@ -32,6 +34,8 @@ export async function readThrough(deps: WorkspaceDeps, id: WorkspaceId, caller: 
     identity: { sandboxUid: sandbox.uid, claimUids, podUid: runs?.uid },
     template: sandbox.template,
     templateRevision: sandbox.stamps.podTemplateHash,
+    templateCurrent: false,
+    holderEpoch: epoch === "unreadable" ? undefined : epoch,
     root: sandbox.disk.usable ? sandbox.disk.root : undefined,
     pod: runs && podFactsOf(runs),
     liveExecutions: 0,

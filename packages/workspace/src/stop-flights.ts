@@ -6,18 +6,24 @@ import type { Turn } from "./transition-queue.ts";
 /** One running stop that several callers wait for. It belongs to the service: callers that go away end only their own wait (L3). */
 interface Flight<Result> {
   readonly within: Deadline;
-  readonly flushes: boolean;
+  readonly asks: GuestAsks;
   readonly turn: Turn<Result>;
+}
+
+/** What a stop asks of the guest first. */
+export interface GuestAsks {
+  readonly quiesce: boolean;
+  readonly flush: boolean;
 }
 
 export interface StopJoin<Result> {
   readonly budgetMs: number;
-  readonly flushes: boolean;
+  readonly asks: GuestAsks;
   readonly caller: AbortSignal;
   /** Puts the stop in the queue. Called only when no flight can be joined. */
   readonly begin: (within: Deadline) => Turn<Result>;
-  /** For a joiner that wants a flush which the flight does not perform; nothing is sent for it. */
-  readonly flushMissed: () => HoldfastError;
+  /** For a joiner that wants what the flight does not perform; nothing is sent for it. */
+  readonly missed: (what: keyof GuestAsks) => HoldfastError;
   /** For a caller whose own time ends: in the queue nothing was sent, later the flight goes on. */
   readonly late: (begun: boolean) => HoldfastError;
 }
@@ -41,7 +47,9 @@ export class StopFlight<Result> {
     // One whose time is over only waits for its last answer: whoever comes now has a turn, and a time, of their own.
     const running = this.#flight?.within.signal.aborted ? undefined : this.#flight;
     const flight = running ?? this.#begin(wish);
-    if (wish.flushes && !flight.flushes) throw wish.flushMissed();
+    for (const what of ["quiesce", "flush"] as const) {
+      if (wish.asks[what] && !flight.asks[what]) throw wish.missed(what);
+    }
     flight.within.prolong(wish.budgetMs);
     using own = new Deadline(this.#deps.clock, wish.budgetMs, wish.caller);
     try {
@@ -57,7 +65,7 @@ export class StopFlight<Result> {
 
   #begin(wish: StopJoin<Result>): Flight<Result> {
     const within = new Deadline(this.#deps.clock, wish.budgetMs);
-    const flight: Flight<Result> = { within, flushes: wish.flushes, turn: wish.begin(within) };
+    const flight: Flight<Result> = { within, asks: wish.asks, turn: wish.begin(within) };
     this.#flight = flight;
     const end = (): void => {
       within[Symbol.dispose]();

@@ -1,4 +1,4 @@
-import type { BootId, PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
+import type { BootId, HolderEpoch, PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
 import type { Mode, PodReading } from "./ports/cluster.ts";
 import type { Handle } from "./state/handle.ts";
 import type { StateName } from "./state/workspace-state.ts";
@@ -18,12 +18,18 @@ export interface WorkspaceView {
     readonly at?: number | undefined;
     /** What is being waited for, for people. */
     readonly waitingFor?: string | undefined;
+    /** Of the call that moved it; undefined where that carried none, or no call did. */
+    readonly epoch?: HolderEpoch | undefined;
   };
+  /** The stored epoch as it was last read here; undefined when it cannot be read as a number. */
+  readonly holderEpoch?: HolderEpoch | undefined;
   /** What the call found or made; undefined when the workspace is only read through. */
   readonly origin?: Origin | undefined;
   readonly identity: Identity;
   readonly template?: string | undefined;
   readonly templateRevision?: string | undefined;
+  /** That is the revision of the template as it was last read here (L32). */
+  readonly templateCurrent: boolean;
   /** Where the disk is mounted in the guest. */
   readonly root?: string | undefined;
   readonly pod?: PodFacts | undefined;
@@ -89,7 +95,12 @@ export function viewOf(ws: Handle): WorkspaceView {
   return {
     id: ws.id,
     state: wireStates[state.t],
-    transition: { cause: transition.cause, at: transition.at, waitingFor: ws.waitingFor ?? why ?? waits[state.t] },
+    transition: {
+      cause: transition.cause,
+      at: transition.at,
+      epoch: transition.epoch,
+      waitingFor: ws.waitingFor ?? why ?? waits[state.t],
+    },
     origin: ws.origin,
     identity: {
       sandboxUid: known?.sandboxUid,
@@ -99,7 +110,9 @@ export function viewOf(ws: Handle): WorkspaceView {
     },
     template: known?.template,
     templateRevision: known?.revision,
+    templateCurrent: known?.revision !== undefined && known.revision === ws.templateRevision,
     root: known?.root,
+    holderEpoch: known?.holderEpoch,
     pod: bound && podFactsOf(bound.pod),
     liveExecutions: bound?.guest.liveExecutions ?? 0,
   };

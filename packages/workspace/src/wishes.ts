@@ -1,5 +1,6 @@
 import type { SandboxUid } from "@holdfast/contract";
 import type { StartFencing, StopFencing } from "./fence/fencing.ts";
+import type { QuiesceResult, StoppedProcess } from "./ports/guest.ts";
 
 /** What happens to a workspace that this call woke or created and that then could not be started (L19). */
 export type OnStartFailure = "suspend_if_woken" | "leave";
@@ -17,6 +18,10 @@ export interface OpenWish {
   readonly expectedSandboxUid?: SandboxUid | undefined;
   /** Kept for later resumes of the handle. Undefined: suspend_if_woken. */
   readonly onStartFailure?: OnStartFailure | undefined;
+  /** Also write the template's current pod template, where this call wakes (L31). */
+  readonly refreshPodTemplate?: boolean | undefined;
+  /** Use the disk that stands, though it may be an empty one in the place of another (L16). */
+  readonly acceptReplacedDisk?: boolean | undefined;
   readonly readyTimeoutMs: number;
 }
 
@@ -25,6 +30,9 @@ export interface ResumeWish {
   readonly fencing?: StartFencing | undefined;
   /** Undefined: what the handle was opened with. */
   readonly onStartFailure?: OnStartFailure | undefined;
+  /** As for OpenWish. */
+  readonly refreshPodTemplate?: boolean | undefined;
+  readonly acceptReplacedDisk?: boolean | undefined;
   readonly readyTimeoutMs: number;
 }
 
@@ -33,9 +41,17 @@ export interface FlushWish {
   readonly timeoutMs: number;
 }
 
+/** How programs are brought to an end before a pod is stopped (L27). */
+export interface QuiesceWish {
+  /** Between SIGTERM and SIGKILL. Undefined: the guest's default. */
+  readonly graceMs: number | undefined;
+}
+
 export interface SuspendWish {
   /** Undefined: it carries no epoch. */
   readonly fencing?: StopFencing | undefined;
+  /** Undefined: programs end with the pod. */
+  readonly quiesce?: QuiesceWish | undefined;
   readonly flush: FlushWish;
   readonly stopTimeoutMs: number;
 }
@@ -54,6 +70,21 @@ export interface FlushReport {
   readonly cause: string;
   /** Set when flushed. */
   readonly tookMs?: number;
+}
+
+/** What became of the quiesce that belongs to a suspend (L27). */
+export interface QuiesceReport {
+  readonly outcome: "quiesced" | "unsupported" | "skipped";
+  /** Why; empty when the whole pod was reached. */
+  readonly cause: string;
+  /** Undefined: there was none. */
+  readonly scope: QuiesceResult["scope"] | undefined;
+  readonly rounds: number;
+  readonly stopped: readonly StoppedProcess[];
+  /** How many were stopped in all; `stopped` names the first of them. */
+  readonly stoppedCount: number;
+  /** Of another user. */
+  readonly notReached: readonly StoppedProcess[];
 }
 
 /** A page of the inventory. */

@@ -5,6 +5,7 @@ import { HoldfastError, hasReason } from "@holdfast/errors";
 import { execute } from "./calls/execute.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
 import type { WorkspaceDeps } from "./deps.ts";
+import type { WorkspaceEvents } from "./events/workspace-events.ts";
 import { fencingKey, type StopFencing, unfenced } from "./fence/fencing.ts";
 import { epochToStore } from "./fence/holder-epoch.ts";
 import { summaryOf } from "./inventory/summary.ts";
@@ -16,17 +17,25 @@ import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
 import { boundGuestOf } from "./state/transitions.ts";
 import type { WorkspaceState } from "./state/workspace-state.ts";
-import { StopFlights } from "./stop-flights.ts";
+import { type GuestAsks, StopFlights } from "./stop-flights.ts";
 import { TransitionQueue } from "./transition-queue.ts";
 import { adopt } from "./verbs/adopt.ts";
 import { deleteWithDisk } from "./verbs/destroy.ts";
 import { skipped } from "./verbs/flush.ts";
 import { open } from "./verbs/open.ts";
 import { podFactsNow } from "./verbs/pod-facts.ts";
+import { unserved } from "./verbs/quiesce.ts";
 import { resume } from "./verbs/resume.ts";
 import { type Suspended, suspend } from "./verbs/suspend.ts";
 import { viewOf, type WorkspaceSummary, type WorkspaceView } from "./view.ts";
-import type { DestroyWish, FlushReport, OpenWish, Origin, ResumeWish, SuspendWish } from "./wishes.ts";
+import type { DestroyWish, FlushReport, OpenWish, Origin, QuiesceReport, ResumeWish, SuspendWish } from "./wishes.ts";
+
+/** What was asked of the guest before its pod was stopped. */
+export interface StopReports {
+  readonly flush: FlushReport;
+  /** Undefined: none was asked for. */
+  readonly quiesce: QuiesceReport | undefined;
+}
 
 /**
  * This service's record of one open workspace: the state, and the verbs that move it, one at a time. It holds no truth that the cluster
@@ -51,6 +60,11 @@ export class Workspace {
     this.#transitions = new TransitionQueue(this.#ws);
     this.#suspends = new StopFlights(deps);
     this.#deletes = new StopFlights(deps);
+  }
+
+  /** What this handle notices of its guest without having asked for it. */
+  get events(): WorkspaceEvents {
+    return this.#ws.events;
   }
 
   get state(): WorkspaceState {
@@ -106,9 +120,9 @@ export class Workspace {
   async suspend(
     wish: SuspendWish,
     caller: AbortSignal,
-  ): Promise<{ view: WorkspaceView; flush: FlushReport; summary: WorkspaceSummary | undefined }> {
-    const { flush, sandbox } = await this.#told("SuspendWorkspace", () => this.#suspend(wish, caller));
-    return { view: this.view(), flush, summary: summaryOf(sandbox) };
+  ): Promise<StopReports & { view: WorkspaceView; summary: WorkspaceSummary | undefined }> {
+    const { flush, quiesce, sandbox } = await this.#told("SuspendWorkspace", () => this.#suspend(wish, caller));
+    return { view: this.view(), flush, quiesce, summary: summaryOf(sandbox) };
   }
 
   /**
@@ -118,18 +132,20 @@ export class Workspace {
   async destroy(
     wish: DestroyWish,
     caller: AbortSignal,
-  ): Promise<{ view: WorkspaceView | undefined; flush: FlushReport; deleted: boolean }> {
+  ): Promise<StopReports & { view: WorkspaceView | undefined; deleted: boolean }> {
     return await this.#told("DestroyWorkspace", async () => {
       if (wish.deleteDisk) {
         const deleted = await this.#delete(wish, caller);
-        return { view: undefined, flush: skipped("The disk was deleted."), deleted };
+        return { view: undefined, flush: skipped("The disk was deleted."), quiesce: undefined, deleted };
       }
       try {
-        const { flush } = await this.#suspend(wish, caller);
-        return { flush, view: this.view(), deleted: false };
+        const { flush, quiesce } = await this.#suspend(wish, caller);
+        return { flush, quiesce, view: this.view(), deleted: false };
       } catch (error) {
         if (!hasReason(error, "WORKSPACE_NOT_FOUND")) throw error;
-        return { view: undefined, flush: skipped("The workspace does not exist."), deleted: false };
+        const why = "The workspace does not exist.";
+        const quiesce = wish.quiesce && unserved("skipped", why);
+        return { view: undefined, flush: skipped(why), quiesce, deleted: false };
       }
     });
   }
@@ -199,10 +215,10 @@ export class Workspace {
   }
 
   #suspend(wish: SuspendWish, caller: AbortSignal): Promise<Suspended> {
-    const { flush, stopTimeoutMs, fencing = unfenced } = wish;
+    const { quiesce, flush, stopTimeoutMs, fencing = unfenced } = wish;
     return this.#suspends.join(fencingKey(fencing), {
       budgetMs: stopTimeoutMs,
-      flushes: flush.enabled,
+      asks: { quiesce: quiesce !== undefined, flush: flush.enabled },
       caller,
       begin: (within) =>
         this.#transitions.stop(
@@ -210,7 +226,7 @@ export class Workspace {
           () => this.#lookAtFence(fencing, within),
           () => this.#stop(() => suspend(this.#ws, wish, within)),
         ),
-      flushMissed: () => this.#flushMissed(),
+      missed: (what) => this.#missed(what),
       late: (begun) => this.#late("SUSPEND_UNCONFIRMED", "suspend", begun, stopTimeoutMs),
     });
   }
@@ -219,7 +235,7 @@ export class Workspace {
     const { stopTimeoutMs, expectedSandboxUid = "", fencing = unfenced } = wish;
     return this.#deletes.join(`${expectedSandboxUid} ${fencingKey(fencing)}`, {
       budgetMs: stopTimeoutMs,
-      flushes: false,
+      asks: { quiesce: false, flush: false },
       caller,
       begin: (within) =>
         this.#transitions.stop(
@@ -227,7 +243,7 @@ export class Workspace {
           () => this.#lookAtFence(fencing, within),
           () => this.#stop(() => deleteWithDisk(this.#ws, wish, within)),
         ),
-      flushMissed: () => this.#flushMissed(),
+      missed: (what) => this.#missed(what),
       late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
     });
   }
@@ -256,9 +272,9 @@ export class Workspace {
     }
   }
 
-  #flushMissed(): HoldfastError {
-    return new HoldfastError("FLUSH_UNCONFIRMED", {
-      message: `Workspace ${this.id} is being suspended already, without a flush, so the flush that this call wants cannot happen. Nothing was sent for this call. Wait for the suspend, or call again with the flush declined.`,
+  #missed(what: keyof GuestAsks): HoldfastError {
+    return new HoldfastError(what === "flush" ? "FLUSH_UNCONFIRMED" : "QUIESCE_UNCONFIRMED", {
+      message: `Workspace ${this.id} is being suspended already, without a ${what}, so the ${what} that this call wants cannot happen. Nothing was sent for this call. Wait for the suspend, or call again without the ${what}.`,
       metadata: { why: "suspend_already_in_flight" },
     });
   }

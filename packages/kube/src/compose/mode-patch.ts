@@ -1,19 +1,23 @@
 import { annotations, latestStampMs, stampTimeMs } from "@holdfast/contract";
 import type { ModeWish, SandboxReading } from "@holdfast/workspace";
 import { add, type PatchOperation, pointer, test } from "./json-patch.ts";
+import { writtenPodTemplate } from "./refresh.ts";
 
 const uidPath = pointer("metadata", "uid");
 const resourceVersionPath = pointer("metadata", "resourceVersion");
 const annotationsPath = pointer("metadata", "annotations");
+const podTemplatePath = pointer("spec", "podTemplate");
 const modePath = pointer("spec", "operatingMode");
 
 /**
  * The one JSON Patch of a workspace's mode, composed from one reading: tests first, then `add`s. It writes our mark always, the
  * mode and its stamp only when the mode changes.
  */
-export function composeModePatch(wish: ModeWish): readonly PatchOperation[] {
-  const { reading } = wish;
+export function composeModePatch(wish: ModeWish, runtimeClassName?: string): readonly PatchOperation[] {
+  const { reading, refresh } = wish;
   const changes = reading.mode !== wish.mode;
+  // Only a wake refreshes: the pod template of one that runs says what runs (L31).
+  if (refresh && !(changes && wish.mode === "Running")) throw new TypeError("a refresh is part of a wake");
   const written: Record<string, string> = { [annotations.writtenBy]: wish.writtenBy };
   if (wish.epoch !== undefined) written[annotations.holderEpoch] = String(wish.epoch);
   if (changes) written[annotations.modeChangedAt] = nextModeStamp(reading.stamps.modeChangedAt, wish.now);
@@ -21,9 +25,11 @@ export function composeModePatch(wish: ModeWish): readonly PatchOperation[] {
     const uids = claimUidsText(wish.volumeClaimUids);
     if (uids !== "") written[annotations.volumeClaimUids] = uids;
   }
+  if (refresh) written[annotations.podTemplateHash] = refresh.revision;
   return [
     ...conditionsOf(reading, changes && wish.mode === "Suspended"),
     ...annotate(reading, written),
+    ...(refresh ? [add(podTemplatePath, writtenPodTemplate(refresh, runtimeClassName))] : []),
     ...(changes ? [add(modePath, wish.mode)] : []),
   ];
 }

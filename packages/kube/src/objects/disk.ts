@@ -37,6 +37,11 @@ export function diskVerdict(podTemplate: unknown, claimTemplates: unknown, kind:
   return { usable: true, root, entries };
 }
 
+/** The names of claim templates, of those that have one. */
+export function claimTemplateNames(claimTemplates: unknown): readonly string[] {
+  return named(elements(claimTemplates).map((claim) => textOf(at(claim, "metadata", "name"))));
+}
+
 type Usage = { readonly t: "used"; readonly root: string } | { readonly t: "fault"; readonly why: string };
 
 function usageOf(name: string, volumeMode: unknown, podTemplate: unknown, kind: DiskKind): Usage {

@@ -31,9 +31,16 @@ describe("a Sandbox", () => {
       },
       template: "standard",
       runtimeClassName: undefined,
+      serviceHost: undefined,
       disk: { usable: true, root: "/home/me", entries: ["disk"] },
+      claimTemplates: sandboxJson().spec.volumeClaimTemplates,
       shutdown: undefined,
     });
+  });
+
+  it("L15 says under which name its Service is reached, once the cluster does", () => {
+    const status = { serviceFQDN: "namzu-ws-one.team-a.svc.cluster.local" };
+    expect(read({ status }).serviceHost).toBe("namzu-ws-one.team-a.svc.cluster.local");
   });
 
   it("without a mode reads as Running, and says that it has none", () => {
@@ -149,6 +156,7 @@ describe("a pod", () => {
     expect(readPodObject(podJson())).toStrictEqual({
       name: "namzu-ws-one",
       uid: "pod-uid-1",
+      resourceVersion: "50",
       ip: "10.0.0.7",
       phase: "Running",
       ready: true,
@@ -163,7 +171,7 @@ describe("a pod", () => {
   });
 
   it("that is new has no address yet and is not ready", () => {
-    expect(readPodObject({ metadata: { name: "p", uid: "u" } })).toMatchObject({
+    expect(readPodObject({ metadata: { name: "p", uid: "u", resourceVersion: "1" } })).toMatchObject({
       ip: undefined,
       phase: "Unknown",
       ready: false,

@@ -5,7 +5,7 @@ import { podProblem, terminationText } from "./pod-problem.ts";
 
 const phases: readonly string[] = ["Pending", "Running", "Succeeded", "Failed"] satisfies PodReading["phase"][];
 
-/** Reads a Pod. Throws ObjectUnreadable without a name and uid; anything else that cannot be read is "not yet" or unknown. */
+/** Reads a Pod. Throws ObjectUnreadable without a name, uid and version; anything else that cannot be read is "not yet" or unknown. */
 export function readPodObject(value: unknown): PodReading {
   const pod = requireObject(value, "Pod");
   const metadata = requireObject(member(pod, "metadata"), "metadata");
@@ -15,6 +15,7 @@ export function readPodObject(value: unknown): PodReading {
   return {
     name: requireText(member(metadata, "name"), "metadata.name"),
     uid: podUidOf(requireText(member(metadata, "uid"), "metadata.uid")),
+    resourceVersion: requireText(member(metadata, "resourceVersion"), "metadata.resourceVersion"),
     ip: textOf(at(status, "podIP")),
     phase: phaseOf(at(status, "phase")),
     ready: conditionOf(status, "Ready") === "True",

@@ -34,7 +34,9 @@ export function readSandboxObject(value: unknown, disk: DiskKind): SandboxReadin
     },
     deleting: member(metadata, "deletionTimestamp") !== undefined,
     runtimeClassName: textOf(at(podTemplate, "spec", "runtimeClassName")),
+    serviceHost: textOf(at(object, "status", "serviceFQDN")),
     disk: diskVerdict(podTemplate, member(spec, "volumeClaimTemplates"), disk),
+    claimTemplates: member(spec, "volumeClaimTemplates"),
     shutdown:
       shutdownTime === undefined
         ? undefined

@@ -14,8 +14,19 @@ export class Blueprint {
   }
 }
 
+/** The blueprint of a template that this package read. */
+export function blueprintOf({ blueprint }: Pick<TemplateReading, "blueprint">): Blueprint {
+  if (!(blueprint instanceof Blueprint)) throw new TypeError("the template was not read by this package");
+  return blueprint;
+}
+
+/** A template as it stands; the revision needs what is laid over it, too. */
+export interface TemplateObject extends Omit<TemplateReading, "revision" | "blueprint"> {
+  readonly blueprint: Blueprint;
+}
+
 /** Reads a SandboxTemplate. Throws ObjectUnreadable when it has no pod template. */
-export function readTemplateObject(value: unknown, disk: DiskKind): TemplateReading {
+export function readTemplateObject(value: unknown, disk: DiskKind): TemplateObject {
   const object = requireObject(value, "SandboxTemplate");
   const metadata = requireObject(member(object, "metadata"), "metadata");
   const spec = requireObject(member(object, "spec"), "spec");

@@ -29,5 +29,5 @@ export function endedByItself(pods: readonly PodReading[]): PodReading | undefin
 export function endedWords(pod: PodReading): string {
   const why = pod.lastTermination ?? pod.problem;
   const words = why === undefined ? pod.phase : `${pod.phase}: ${why}`;
-  return `its pod ${pod.name} ended by itself (${words}) and the cluster makes no other while it stands. Suspend the workspace, then resume it; the disk is kept`;
+  return `its pod ${pod.name} ended by itself (${words}) and the cluster makes no other while it stands. Open or resume the workspace, which replaces that pod; the disk is kept`;
 }

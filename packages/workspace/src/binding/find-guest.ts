@@ -32,14 +32,22 @@ export type GuestSearch =
   | { readonly t: "ended"; readonly pod: PodReading }
   | { readonly t: "timeout"; readonly look: LastLook };
 
+/** What the caller of a search asks of what it finds. */
+export interface GuestTerms {
+  /** Says whether the call may have the guest of what stands; throws why not. */
+  readonly judge?: Judge;
+  /** The disk may be another than the known one. */
+  readonly acceptReplacedDisk?: boolean;
+}
+
 /**
  * Waits for a bindable pod of this Running workspace and reaches the guest in it. Every try reads address and token afresh, from one
  * pod object. Throws what is not cured by waiting (GUEST_PRIVILEGED, WORKSPACE_REPLACED, …), what `judge` throws, and the caller's own
  * cancellation.
  */
-export async function findGuest(ws: Handle, within: Deadline, judge?: Judge): Promise<GuestSearch> {
+export async function findGuest(ws: Handle, within: Deadline, terms: GuestTerms = {}): Promise<GuestSearch> {
   using changes = ws.deps.cluster.changes(ws.name);
-  const search = new Search(ws, judge);
+  const search = new Search(ws, terms);
   for (;;) {
     try {
       const outcome = await search.look(within);
@@ -68,7 +76,7 @@ async function awaitNext(changes: Subscription, within: Deadline, atMostMs: numb
 
 class Search {
   readonly #ws: Handle;
-  readonly #judge: Judge | undefined;
+  readonly #terms: GuestTerms;
   #pods: readonly PodReading[] | undefined;
   #looks = 0;
   #walkedInOnTerminating = false;
@@ -78,9 +86,9 @@ class Search {
   #dials = 0;
   #lookFailed = false;
 
-  constructor(ws: Handle, judge: Judge | undefined) {
+  constructor(ws: Handle, terms: GuestTerms) {
     this.#ws = ws;
-    this.#judge = judge;
+    this.#terms = terms;
   }
 
   /** The longest time to the next look: short after a failure that may pass by itself, which no change tells of. */
@@ -108,9 +116,9 @@ class Search {
     const pod = bindableOf(pods, ws.left);
     if (!pod) return undefined;
 
-    const claimUids = await readClaims(ws, sandbox, reads);
+    const claimUids = await readClaims(ws, sandbox, this.#terms.acceptReplacedDisk === true, reads);
     this.#dialling = pod.uid;
-    const dialled = await dialGuest(ws, sandbox, pod, within, this.#judge);
+    const dialled = await dialGuest(ws, sandbox, pod, within, this.#terms.judge);
     return { t: "bound", claimUids, ...dialled };
   }
 

@@ -54,7 +54,10 @@ export function pass(ws: Handle, sandbox: SandboxReading, fencing: Fencing): Pas
   ws.actingUnder = epoch ?? (fencing.t === "epoch" ? fencing.epoch : undefined);
   const stored = sandbox.stamps.holderEpoch;
   if (fencing.t === "ignore_fence" && stored !== undefined) {
-    ws.deps.log.warn({ workspaceId: ws.id, by: fencing.by, stored }, "a call acts on this workspace ignoring its fence");
+    ws.deps.log.warn(
+      { workspaceId: ws.id, by: fencing.by, stored },
+      "a call acts on this workspace ignoring its fence",
+    );
   }
   return { sandbox, epoch };
 }

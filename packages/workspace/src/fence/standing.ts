@@ -7,24 +7,30 @@ import type { Handle } from "../state/handle.ts";
 export function assertUsable(ws: Handle, reading: SandboxReading, template: string | undefined): void {
   if (reading.deleting) throw workspaceDeleting(ws);
   assertDiskUsable(ws, reading.disk, { source: "Sandbox", name: reading.name });
-  if (template !== undefined) {
-    assertSame(
-      ws,
-      "template",
-      template,
-      reading.template,
-      "Open it without naming a template, or open another workspace.",
-    );
-  }
+  if (template !== undefined) assertTemplate(ws, reading, template);
+  assertUsableAs(ws, reading, reading.runtimeClassName);
+}
+
+/** The template that made it, which must be the named one. Throws WORKSPACE_MISMATCH, also where the object does not say. */
+export function assertTemplate(ws: Handle, reading: SandboxReading, named: string | undefined): string {
+  const cure = "Open it without naming a template, or open another workspace.";
+  if (named !== undefined) assertSame(ws, "template", named, reading.template, cure);
+  if (reading.template !== undefined) return reading.template;
+  throw mismatch(
+    ws,
+    "template",
+    "one that its pod template names",
+    undefined,
+    "Resume it without refresh_pod_template.",
+  );
+}
+
+/** The rest of L11, for the runtime class that it has, or would have once it is refreshed. */
+export function assertUsableAs(ws: Handle, reading: SandboxReading, actual: string | undefined): void {
+  if (reading.deleting) throw workspaceDeleting(ws);
   const { runtimeClassName } = ws.deps.policy;
   if (runtimeClassName !== undefined) {
-    assertSame(
-      ws,
-      "runtimeClassName",
-      runtimeClassName,
-      reading.runtimeClassName,
-      "Correct the Sandbox, or the service's setting.",
-    );
+    assertSame(ws, "runtimeClassName", runtimeClassName, actual, "Correct the Sandbox, or the service's setting.");
   }
   if (reading.shutdown) {
     ws.deps.log.warn(
@@ -57,8 +63,17 @@ export function assertIngressSettled(ws: Handle): void {
 }
 
 function assertSame(ws: Handle, field: string, expected: string, actual: string | undefined, cure: string): void {
-  if (actual === expected) return;
-  throw new HoldfastError("WORKSPACE_MISMATCH", {
+  if (actual !== expected) throw mismatch(ws, field, expected, actual, cure);
+}
+
+function mismatch(
+  ws: Handle,
+  field: string,
+  expected: string,
+  actual: string | undefined,
+  cure: string,
+): HoldfastError {
+  return new HoldfastError("WORKSPACE_MISMATCH", {
     message: `Workspace ${ws.id} stands with another ${field} than it must have (expected ${expected}, found ${actual ?? "none"}). It was not woken and its guest was not dialled. ${cure}`,
     metadata: { field, expected, actual: actual ?? "" },
   });

@@ -22,7 +22,11 @@ export interface SandboxReading {
   /** The template label on its pod template; undefined when it has none (not a workspace of this service). */
   readonly template: string | undefined;
   readonly runtimeClassName: string | undefined;
+  /** The name that its Service is reached under; undefined until the cluster says one. */
+  readonly serviceHost?: string | undefined;
   readonly disk: DiskVerdict;
+  /** Its volumeClaimTemplates; only the cluster looks inside. */
+  readonly claimTemplates?: unknown;
   /** Set when the object carries a shutdownTime: it may delete its disk by itself, which is reported. */
   readonly shutdown: { readonly time: string; readonly policy: string } | undefined;
 }
@@ -53,14 +57,35 @@ export type DiskVerdict =
 export interface TemplateReading {
   readonly name: string;
   readonly disk: DiskVerdict;
+  /** The hash of its pod template as it would be written, with what is laid over it (L32). */
+  readonly revision: string;
   /** The pod template and claims to create from; only the cluster looks inside. */
   readonly blueprint: unknown;
+}
+
+/** A Sandbox as it would be with a template's current pod template (L31). Its claims stay its own. */
+export interface RefreshedSandbox {
+  readonly disk: DiskVerdict;
+  readonly runtimeClassName: string | undefined;
+  /** Claims that the template has and the Sandbox lacks, by name. */
+  readonly extraClaims: readonly string[];
+  /** Claims that the Sandbox has and the template lacks, by name. */
+  readonly droppedClaims: readonly string[];
+}
+
+/** The disks of one Sandbox. A claim that may not be read (403) is in neither. */
+export interface ClaimsReading {
+  /** Claim name → uid, of those that stand and are its own. */
+  readonly uids: Readonly<Record<string, string>>;
+  /** Names of claims that are not there, not its own, or on their way out: the next pod would get an empty disk. */
+  readonly lost: readonly string[];
 }
 
 /** A pod owned by one Sandbox (by owner uid). */
 export interface PodReading {
   readonly name: string;
   readonly uid: PodUid;
+  readonly resourceVersion: string;
   /** Undefined: not yet. */
   readonly ip: string | undefined;
   readonly phase: "Pending" | "Running" | "Succeeded" | "Failed" | "Unknown";
@@ -113,10 +138,19 @@ export interface ModeWish {
   readonly writtenBy: string;
   /** Stored with the mode; undefined: the annotation is left as it is. */
   readonly epoch?: HolderEpoch | undefined;
-  /** Written with a suspend when known. */
+  /** Written with a wake: this template's pod template, whole, and its hash (L31). */
+  readonly refresh?: TemplateReading | undefined;
+  /** Written with a suspend when known, and with a replaced disk that was accepted. */
   readonly volumeClaimUids: Readonly<Record<string, string>> | undefined;
   /** For the mode-changed stamp: max(now, stamp read + 1 ms). */
   readonly now: number;
+}
+
+/** Exactly one pod, as it was read. */
+export interface DeletePodWish {
+  readonly name: string;
+  readonly uid: PodUid;
+  readonly resourceVersion: string;
 }
 
 export interface DeleteWish {
@@ -142,14 +176,18 @@ export interface Cluster {
   readTemplate(name: string, within: Deadline): Promise<TemplateReading>;
   readSandbox(name: string, within: Deadline): Promise<SandboxReading | undefined>;
   readPods(sandbox: Pick<SandboxReading, "name" | "uid">, within: Deadline): Promise<readonly PodReading[]>;
-  /** Claim name → uid of this Sandbox's claims; a claim that may not be read (403) is left out. */
-  readClaimUids(sandbox: SandboxReading, within: Deadline): Promise<Readonly<Record<string, string>>>;
+  /** This Sandbox's claims, each read by its name. */
+  readClaims(sandbox: SandboxReading, within: Deadline): Promise<ClaimsReading>;
   /** What is left of the Sandbox with this uid: the object, its pods, and the claims of the entries named. */
   readRemains(gone: DeleteWish & { readonly entries: readonly string[] }, within: Deadline): Promise<Remains>;
   createSandbox(wish: CreateWish, within: Deadline): Promise<CreateEnding>;
   setMode(wish: ModeWish, within: Deadline): Promise<WriteEnding<SandboxReading>>;
   /** Foreground, with uid and resourceVersion as preconditions. Sent only where a caller asked for it by name (L4). */
   deleteSandbox(wish: DeleteWish, within: Deadline): Promise<WriteEnding<undefined>>;
+  /** The Sandbox as it would be with the template's pod template. Sends nothing. */
+  refreshed(sandbox: SandboxReading, template: TemplateReading): RefreshedSandbox;
+  /** With uid and resourceVersion as preconditions: a pod that changed since it was read is left alone (`condition`). */
+  deletePod(wish: DeletePodWish, within: Deadline): Promise<WriteEnding<undefined>>;
   /** Wakes at any change of this Sandbox or its pods. It only wakes: read again. */
   changes(sandboxName: string): Subscription;
   listSandboxes(page: ListWish, within: Deadline): Promise<ListPage>;

@@ -8,6 +8,8 @@ import {
   type WorkspaceId,
 } from "@holdfast/contract";
 import type { WorkspaceDeps } from "../deps.ts";
+import { GuestMoves } from "../events/guest-moves.ts";
+import { WorkspaceEvents } from "../events/workspace-events.ts";
 import type { Found } from "../fence/gate.ts";
 import { holderEpochOf } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
@@ -61,6 +63,11 @@ export class Handle {
   /** One re-read at a time after calls that failed together. */
   readonly rereading = new SingleFlight<PodUid, void>();
 
+  /** What this handle noticed without having asked for it. */
+  readonly events: WorkspaceEvents;
+  /** Which guest was held last. */
+  readonly guestMoves = new GuestMoves();
+
   /** One look at a time after what guests and callers say of epochs. */
   readonly epochLook = new FreshLook<Found>();
 
@@ -72,6 +79,8 @@ export class Handle {
   waitingFor: string | undefined;
   known: KnownObject | undefined;
   claimUids: Readonly<Record<string, string>> = {};
+  /** Of the workspace's template as it was last read here: the hash of its pod template as it would be written (L32). */
+  templateRevision: string | undefined;
   confirmed: ConfirmedMode | undefined;
   /** What stood when its delete was last asked for here: its pods and claims are waited for though it is gone itself. */
   deleteAsked: SandboxReading | undefined;
@@ -88,6 +97,7 @@ export class Handle {
     this.id = id;
     this.name = sandboxNameOf(id);
     this.deps = deps;
+    this.events = new WorkspaceEvents(deps.clock);
     this.#transition = { cause: "opening", at: deps.clock.now(), epoch: undefined };
   }
 
@@ -101,6 +111,8 @@ export class Handle {
 
   /** Takes a fact that the running recipe confirmed. */
   commit(fact: Fact): void {
+    // Seen gone after a suspend of ours: the next pod replaces nothing.
+    if (fact.t === "suspendAccepted" || fact.t === "podGone") this.guestMoves.expected();
     this.#enter(next(this.#state, fact), fact.t, this.actingUnder);
   }
 
@@ -117,7 +129,9 @@ export class Handle {
     const state = this.#state;
     if (state.t !== "active" || state.bound.guest !== of.guest || state.bound.bootId === bootId) return;
     this.deps.log.info({ workspaceId: this.id, was: state.bound.bootId, bootId }, "the guest is another process now");
-    this.#state = { t: "active", bound: { ...state.bound, bootId } };
+    const bound = { ...state.bound, bootId };
+    this.#state = { t: "active", bound };
+    this.#tellOf(bound);
   }
 
   /** Keeps what an uncached read showed. */
@@ -163,9 +177,15 @@ export class Handle {
     this.#state = state;
     this.#transition = { cause, at: this.deps.clock.now(), epoch };
     this.waitingFor = undefined;
+    if (state.t === "active") this.#tellOf(state.bound);
     if (before === undefined || before === boundGuestOf(state)?.guest) return;
     if (state.t === "suspended" || state.t === "gone") this.leases.end(before);
     else this.leases.retire(before);
+  }
+
+  #tellOf(bound: BoundGuest): void {
+    const event = this.guestMoves.bound(bound);
+    if (event) this.events.publish(event);
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Deadline } from "@holdfast/async";
 import { notUsableYet } from "../binding/start-problem.ts";
-import { unfenced } from "../fence/fencing.ts";
 import { requireStanding } from "../fence/gate.ts";
 import { storedEpoch } from "../fence/holder-epoch.ts";
 import { assertIngressSettled, assertUsable } from "../fence/standing.ts";
@@ -15,7 +14,7 @@ import { starting } from "./starting.ts";
  * does not name is not compared.
  */
 export async function adopt(ws: Handle, within: Deadline): Promise<void> {
-  await starting(ws, startAttempt(ws, "leave", unfenced), within, async () => {
+  await starting(ws, startAttempt(ws, "leave", {}), within, async () => {
     assertIngressSettled(ws);
     const sandbox = await requireStanding(ws, within);
     assertUsable(ws, sandbox, undefined);

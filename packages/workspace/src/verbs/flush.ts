@@ -1,29 +1,41 @@
 import type { Deadline } from "@holdfast/async";
-import { guestDialTimeoutMs } from "@holdfast/contract";
-import { bindableOf } from "../binding/bindable.ts";
-import { dialGuest } from "../binding/dial-guest.ts";
+import { flushAnswerMarginMs } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
 import type { SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
 import type { FlushReport, FlushWish } from "../wishes.ts";
+import { type Audience, askFor, wordsOf } from "./ask-before-stop.ts";
 
 const safe = "What programs had fsynced is safe";
 const unmount = `${safe}; the rest goes out with the pod's ordinary unmount.`;
 
 /**
- * L26, L28: what becomes of the flush that belongs to a suspend. No guest of this release can flush, so it never stops a suspend; it
- * says whether the guest could be asked.
+ * L26: flushes before a pod is stopped. A guest that was asked and did not confirm stops the suspend (FLUSH_UNCONFIRMED); one that
+ * cannot flush, or could not be asked, does not: the report says so, and what is safe.
  */
 export async function flushBefore(
   ws: Handle,
   wish: FlushWish,
+  audience: Audience,
   sandbox: SandboxReading,
   within: Deadline,
 ): Promise<FlushReport> {
   if (!wish.enabled) return skipped("The caller declined it.");
-  const { t } = ws.state;
-  if (t === "suspending" || t === "suspended") return skipped("The workspace was being suspended already.");
-  if (sandbox.mode === "Suspended") return unreachable("Somebody else suspended the workspace before this call");
-  return ws.state.t === "active" ? await askBound(ws, within) : await askUnbound(ws, sandbox, within);
+  if (audience.t === "nobody") return skipped(`${audience.why}.`);
+  if (audience.t === "unreachable") return unreachable(audience.why);
+  using answer = within.within(wish.timeoutMs + flushAnswerMarginMs);
+  const asked = await askFor(audience, "flush", sandbox, (guest) => guest.flush(wish.timeoutMs, answer), answer);
+  switch (asked.t) {
+    case "answered":
+      return { outcome: "flushed", cause: "", tookMs: asked.answer.tookMs };
+    case "missing":
+      return { outcome: "unsupported", cause: `The guest cannot flush. ${unmount}` };
+    case "unreachable":
+      return unreachable(asked.why);
+    case "refused":
+    case "silent":
+      throw unconfirmed(ws, asked.t, asked.error);
+  }
 }
 
 /** For a suspend that found nothing to do, and for a delete. */
@@ -31,41 +43,16 @@ export function skipped(why: string): FlushReport {
   return { outcome: "skipped", cause: why };
 }
 
-async function askBound(ws: Handle, within: Deadline): Promise<FlushReport> {
-  if (ws.state.t !== "active") return skipped("There is no running guest to ask.");
-  using dial = within.within(guestDialTimeoutMs);
-  try {
-    const health = await ws.state.bound.guest.health(dial);
-    return health.serving ? unsupported() : unreachable("The guest's agent is stopping");
-  } catch (error) {
-    within.throwIfOver();
-    return unreachable(wordsOf(error));
-  }
-}
-
-/** A guest that is not bound here: one look, and only a guest that proves itself is asked. */
-async function askUnbound(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<FlushReport> {
-  using dial = within.within(guestDialTimeoutMs);
-  try {
-    const pod = bindableOf(await ws.deps.cluster.readPods(sandbox, dial), ws.left);
-    if (!pod) return skipped("There is no running guest to ask.");
-    const { bound } = await dialGuest(ws, sandbox, pod, dial);
-    bound.guest.close();
-    return unsupported();
-  } catch (error) {
-    within.throwIfOver();
-    return unreachable(wordsOf(error));
-  }
-}
-
-function unsupported(): FlushReport {
-  return { outcome: "unsupported", cause: `The guest cannot flush. ${unmount}` };
-}
-
 function unreachable(why: string): FlushReport {
   return { outcome: "unreachable", cause: `${why}, so the guest was not asked. ${unmount}` };
 }
 
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : "The guest did not answer";
+function unconfirmed(ws: Handle, how: "refused" | "silent", cause: unknown): HoldfastError {
+  const what = how === "refused" ? "did not confirm" : "was asked for, and did not answer whether it did,";
+  const metadata = cause instanceof HoldfastError ? cause.metadata : {};
+  return new HoldfastError("FLUSH_UNCONFIRMED", {
+    message: `Workspace ${ws.id} was not asked to stop: its guest ${what} the flush (${wordsOf(cause)}). It runs on. Suspend it again, or with the flush declined; ${safe.toLowerCase()} either way.`,
+    metadata: { ...metadata, why: how },
+    cause,
+  });
 }

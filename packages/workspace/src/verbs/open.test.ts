@@ -536,13 +536,13 @@ describe("L19 a failed start", () => {
     expect((await opening).origin).toBe("adopted_running");
   });
 
-  it("says what to do about a pod that ended by itself, at once", async () => {
+  it("L42 says why a pod ended by itself that this call does not replace, at once", async () => {
     on.cluster.seed(id);
     for (const pod of on.cluster.pods(id))
       Object.assign(pod, { phase: "Failed", ready: false, lastTermination: "OOMKilled" });
-    await expect(workspace.open(openWish, patient)).rejects.toMatchObject({
+    await expect(workspace.adopt(patient)).rejects.toMatchObject({
       reason: "WORKSPACE_NOT_READY",
-      message: expect.stringMatching(/ended by itself.*OOMKilled.*Suspend the workspace, then resume it/),
+      message: expect.stringMatching(/ended by itself.*OOMKilled.*Open or resume the workspace/),
     });
     expect(writes()).toEqual([]);
   });

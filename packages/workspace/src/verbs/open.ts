@@ -10,6 +10,7 @@ import type { Handle } from "../state/handle.ts";
 import type { OpenWish, Origin } from "../wishes.ts";
 import { createWorkspace } from "../writes/create-workspace.ts";
 import { bindStarted } from "./bind-started.ts";
+import { noteTemplate, refreshes } from "./refresh.ts";
 import { reopen } from "./reopen.ts";
 import { newMark, type StartAttempt, startAttempt } from "./start-attempt.ts";
 import { starting } from "./starting.ts";
@@ -18,7 +19,7 @@ import { wake } from "./wake.ts";
 /** Creates the workspace, or adopts the one that stands; answers once its guest is bound. */
 export async function open(ws: Handle, wish: OpenWish, within: Deadline): Promise<Origin> {
   const onStartFailure = wish.onStartFailure ?? "suspend_if_woken";
-  return await starting(ws, startAttempt(ws, onStartFailure, wish.fencing ?? unfenced), within, async (attempt) => {
+  return await starting(ws, startAttempt(ws, onStartFailure, wish), within, async (attempt) => {
     assertIngressSettled(ws);
     const standing = await lookFirst(ws, wish, within);
     const reopened = standing && (await reopen(ws, standing, attempt, wish.template, within));
@@ -26,7 +27,9 @@ export async function open(ws: Handle, wish: OpenWish, within: Deadline): Promis
     ws.onStartFailure = onStartFailure;
     if (ws.state.t !== "opening" && ws.state.t !== "resuming") ws.commit({ t: "resumeBegan" });
     const origin = reopened?.origin ?? (await runIt(ws, standing, wish, attempt, within));
+    const noted = origin === "created" ? undefined : noteTemplate(ws, ws.known?.template, within);
     await bindStarted(ws, attempt, within);
+    await noted;
     ws.origin ??= origin;
     return origin;
   });
@@ -49,7 +52,8 @@ async function lookFirst(ws: Handle, wish: OpenWish, within: Deadline): Promise<
 function assertStandingWanted(ws: Handle, wish: OpenWish, standing: SandboxReading): void {
   const expected = wish.expectedSandboxUid;
   if (expected !== undefined && standing.uid !== expected) throw workspaceReplaced(ws, expected, standing);
-  assertUsable(ws, standing, wish.template);
+  // A refresh is judged once its template has been read, before anything is sent (wake).
+  if (!refreshes(wish, standing)) assertUsable(ws, standing, wish.template);
   pass(ws, standing, wish.fencing ?? unfenced);
   if (wish.create === "must_create") throw workspaceExists(ws);
 }
@@ -70,6 +74,7 @@ async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, 
   if (name === undefined) throw noTemplate(ws);
   const template = await ws.deps.cluster.readTemplate(name, within);
   assertDiskUsable(ws, template.disk, { source: "SandboxTemplate", name });
+  ws.templateRevision = template.revision;
 
   const epoch = epochOfNew(attempt.fencing);
   ws.actingUnder = epoch;

@@ -2,14 +2,14 @@ import { Deadline } from "@holdfast/async";
 import { clusterRequestTimeoutMs, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { bindableOf } from "../binding/bindable.ts";
+import { type StartFencing, unfenced } from "../fence/fencing.ts";
 import { findOwn } from "../fence/gate.ts";
-import type { StartFencing } from "../fence/fencing.ts";
 import { epochNotTaken, epochRequired, epochSuperseded, storedEpoch } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
 import type { SoughtCreate } from "../state/late-creates.ts";
 import { writeDeadline } from "../waiting.ts";
-import type { OnStartFailure } from "../wishes.ts";
+import type { OnStartFailure, OpenWish } from "../wishes.ts";
 
 /** One call's start: its marks, and what is proved that it did. */
 export interface StartAttempt extends SoughtCreate {
@@ -18,15 +18,32 @@ export interface StartAttempt extends SoughtCreate {
   readonly marks: string[];
   readonly fencing: StartFencing;
   readonly onStartFailure: OnStartFailure;
+  /** Also writes the template's current pod template, where it wakes (L31). */
+  readonly refreshPodTemplate: boolean;
+  /** Uses the disk that stands, though it is another than the known one (L16). */
+  readonly acceptReplacedDisk: boolean;
   /** Set once the POST, or the Running patch that tested Suspended, is known applied: only then may a failure be cleaned up. */
   woken: boolean;
   /** The epoch that the object is known to have stored by, or for, this call. */
   held: HolderEpoch | undefined;
 }
 
-export function startAttempt(ws: Handle, onStartFailure: OnStartFailure, fencing: StartFencing): StartAttempt {
-  const createdBy = ws.deps.randomId();
-  return { createdBy, marks: [], fencing, onStartFailure, woken: false, held: undefined, takenOn: false };
+export function startAttempt(
+  ws: Handle,
+  onStartFailure: OnStartFailure,
+  wish: Pick<OpenWish, "fencing" | "refreshPodTemplate" | "acceptReplacedDisk">,
+): StartAttempt {
+  return {
+    createdBy: ws.deps.randomId(),
+    marks: [],
+    fencing: wish.fencing ?? unfenced,
+    onStartFailure,
+    refreshPodTemplate: wish.refreshPodTemplate ?? false,
+    acceptReplacedDisk: wish.acceptReplacedDisk ?? false,
+    woken: false,
+    held: undefined,
+    takenOn: false,
+  };
 }
 
 /** The written-by of the call's next write. One for each, so that none is taken for another. */

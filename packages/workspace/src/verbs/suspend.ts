@@ -2,70 +2,132 @@ import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import { HoldfastError } from "@holdfast/errors";
 import { claimsToRecord } from "../binding/claims.ts";
 import { unfenced } from "../fence/fencing.ts";
-import { gate } from "../fence/gate.ts";
+import { gate, type Passed } from "../fence/gate.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import { handleOver, workspaceDeleting } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry } from "../waiting.ts";
-import type { FlushReport, SuspendWish } from "../wishes.ts";
-import { writeMode } from "../writes/write-mode.ts";
+import type { FlushReport, QuiesceReport, SuspendWish } from "../wishes.ts";
+import { type ModeOutcome, writeMode } from "../writes/write-mode.ts";
 import { confirmStopped } from "./confirm-stopped.ts";
-import { flushBefore, skipped } from "./flush.ts";
+import { skipped } from "./flush.ts";
+import { releaseHold, unserved } from "./quiesce.ts";
+import { type QuietDisk, quietDisk, releaseSessions } from "./quiet-disk.ts";
 
-/** How a suspend ended: what became of the flush, and the object as the last look showed it. */
+/** How a suspend ended: what became of quiesce and flush, and the object as the last look showed it. */
 export interface Suspended {
   readonly flush: FlushReport;
+  /** Undefined: none was asked for. */
+  readonly quiesce: QuiesceReport | undefined;
   readonly sandbox: SandboxReading;
 }
 
-/** Stops the pod and keeps the disk. Resolves only after the pod has been seen gone. Deletes nothing. */
+/** What one suspend has done so far, for its error. */
+interface Progress {
+  readonly writtenBy: string;
+  /** The patch was sent, and may have landed. */
+  sent: boolean;
+  /** Terminals of this service's callers were ended for it. */
+  released: boolean;
+}
+
+/**
+ * Stops the pod and keeps the disk. Resolves only after the pod has been seen gone. Deletes nothing. In the order of L25 to L29: gate,
+ * terminals, quiesce, flush, patch, wait. (docs/design/suspend-and-disk.md)
+ */
 export async function suspend(ws: Handle, wish: SuspendWish, within: Deadline): Promise<Suspended> {
-  const writtenBy = ws.deps.randomId();
-  let sent = false;
+  const progress: Progress = { writtenBy: ws.deps.randomId(), sent: false, released: false };
   try {
     for (let round = 0; ; round += 1) {
-      if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
-      // First, uncached: what is not ours to stop must lose nothing.
-      const { sandbox, epoch } = await gate(ws, wish.fencing ?? unfenced, within);
-      // L34: a delete of ours may still land, and no suspend is sent in its place.
-      if (ws.state.t === "deleting") throw workspaceDeleting(ws);
-      const isConfirmed = ws.stillConfirmed(sandbox) && !ws.unresolved.any;
-      if (ws.state.t === "suspended" && isConfirmed && epoch === undefined) {
-        return { flush: skipped("It was suspended already."), sandbox };
-      }
-      const flush = await flushBefore(ws, wish.flush, sandbox, within);
-      const pods = await ws.deps.cluster.readPods(sandbox, within);
-      const volumeClaimUids = await claimsToRecord(ws, sandbox, within);
-
-      ws.commit({ t: "suspendBegan" });
-      const onUnanswered = (): void => {
-        sent = true;
-        ws.commit({ t: "suspendUnknown" });
-      };
-      const stillHolds = (now: SandboxReading): Promise<boolean> => isSamePods(ws, pods, now, within);
-      const marks = { writtenBy, epoch, volumeClaimUids };
-      const write = { mode: "Suspended", from: sandbox, ...marks, onUnanswered, stillHolds } as const;
-      const outcome = await writeMode(ws, write, within);
-      if (outcome.t === "moved" || outcome.t === "refused") ws.commit({ t: "suspendRefused" });
-      if (outcome.t === "refused") throw outcome.error;
-      if (outcome.t === "unknown") throw unconfirmed(ws, within, true, outcome.error);
-      if (outcome.t === "moved") {
-        // Another pod may stand by now, which was not flushed: everything again from the gate (L24).
-        await pauseBeforeRetry(ws.deps, round, within);
-        continue;
-      }
-
-      sent = true;
-      ws.commit({ t: "suspendAccepted" });
-      for (const pod of pods) ws.left.add(pod.uid);
-      return { flush, sandbox: await confirmStopped(ws, outcome.sandbox.generation, within) };
+      const suspended = await suspendOnce(ws, wish, progress, within);
+      if (suspended) return suspended;
+      // Another pod may stand by now, which was not flushed: everything again from the gate (L24).
+      await pauseBeforeRetry(ws.deps, round, within);
     }
   } catch (error) {
     // Whatever broke off between: the suspend may have been written.
     if (ws.state.t === "closing") ws.commit({ t: "suspendUnknown" });
-    if (within.expired && error instanceof DeadlineExceeded) throw unconfirmed(ws, within, sent, error);
+    const isLate = within.expired && error instanceof DeadlineExceeded;
+    throw sayingReleased(isLate ? unconfirmed(ws, within, progress.sent, error) : error, progress);
+  }
+}
+
+/** Undefined: nothing of it landed, and what it was decided on has moved. */
+async function suspendOnce(
+  ws: Handle,
+  wish: SuspendWish,
+  progress: Progress,
+  within: Deadline,
+): Promise<Suspended | undefined> {
+  if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
+  // First, uncached: what is not ours to stop must lose nothing.
+  const passed = await gate(ws, wish.fencing ?? unfenced, within);
+  // L34: a delete of ours may still land, and no suspend is sent in its place.
+  if (ws.state.t === "deleting") throw workspaceDeleting(ws);
+  if (isSuspendedAlready(ws, passed)) return nothingToDo(wish, passed);
+
+  // Read before the guest is asked, so that a pod which is flushed and replaced afterwards is noticed.
+  const pods = await ws.deps.cluster.readPods(passed.sandbox, within);
+  if (await releaseSessions(ws, within)) progress.released = true;
+  const quiet = await quietDisk(ws, wish, { sandbox: passed.sandbox, pods }, within);
+
+  const outcome = await writeSuspended(ws, passed, { pods, quiet, progress }, within);
+  if (outcome.t === "moved" || outcome.t === "refused") await releaseHold(ws, quiet.hold);
+  if (outcome.t === "refused") throw outcome.error;
+  if (outcome.t === "unknown") throw unconfirmed(ws, within, true, outcome.error);
+  if (outcome.t === "moved") return undefined;
+
+  progress.sent = true;
+  ws.commit({ t: "suspendAccepted" });
+  for (const pod of pods) ws.left.add(pod.uid);
+  const sandbox = await confirmStopped(ws, outcome.sandbox.generation, within);
+  return { flush: quiet.flush, quiesce: quiet.quiesce, sandbox };
+}
+
+/** L5: nobody wrote since this handle saw it stopped, and there is no epoch to store. */
+function isSuspendedAlready(ws: Handle, { sandbox, epoch }: Passed): boolean {
+  const isConfirmed = ws.stillConfirmed(sandbox) && !ws.unresolved.any;
+  return ws.state.t === "suspended" && isConfirmed && epoch === undefined;
+}
+
+function nothingToDo(wish: SuspendWish, { sandbox }: Passed): Suspended {
+  const why = "It was suspended already.";
+  return { flush: skipped(why), quiesce: wish.quiesce && unserved("skipped", why), sandbox };
+}
+
+interface Decided {
+  readonly pods: readonly PodReading[];
+  readonly quiet: QuietDisk;
+  readonly progress: Progress;
+}
+
+/** Writes it, if the pods are still those that were asked. Commits how that ended, but for an applied one. */
+async function writeSuspended(
+  ws: Handle,
+  { sandbox, epoch }: Passed,
+  { pods, quiet, progress }: Decided,
+  within: Deadline,
+): Promise<ModeOutcome | { readonly t: "moved" }> {
+  let volumeClaimUids: Readonly<Record<string, string>> | undefined;
+  try {
+    if (!(await isSamePods(ws, pods, sandbox, within))) return { t: "moved" };
+    volumeClaimUids = await claimsToRecord(ws, sandbox, within);
+  } catch (error) {
+    await releaseHold(ws, quiet.hold);
     throw error;
   }
+
+  ws.commit({ t: "suspendBegan" });
+  const onUnanswered = (): void => {
+    progress.sent = true;
+    ws.commit({ t: "suspendUnknown" });
+  };
+  const stillHolds = (now: SandboxReading): Promise<boolean> => isSamePods(ws, pods, now, within);
+  const marks = { writtenBy: progress.writtenBy, epoch, volumeClaimUids };
+  const write = { mode: "Suspended", from: sandbox, ...marks, onUnanswered, stillHolds } as const;
+  const outcome = await writeMode(ws, write, within);
+  if (outcome.t === "moved" || outcome.t === "refused") ws.commit({ t: "suspendRefused" });
+  return outcome;
 }
 
 /** Another pod would be one that nobody flushed. */
@@ -87,5 +149,17 @@ function unconfirmed(ws: Handle, within: Deadline, sent: boolean, cause: unknown
     message: `Workspace ${ws.id} ${what} within ${within.budgetMs} ms. Its disk is kept, and nothing was taken back. Suspend it again to send and wait again.`,
     metadata: { budget_ms: String(within.budgetMs), sent: String(sent) },
     cause,
+  });
+}
+
+/** L29: terminals that were ended for a suspend which then did not happen stay ended, and the error says so. */
+function sayingReleased(error: unknown, { released, sent }: Progress): unknown {
+  if (!released || !(error instanceof HoldfastError)) return error;
+  const stay = " Terminals that were attached through this service were ended for it, and stay so.";
+  return new HoldfastError(error.reason, {
+    message: sent ? error.message : error.message + stay,
+    metadata: { ...error.metadata, sessions_released: "true" },
+    violations: error.violations,
+    cause: error.cause,
   });
 }

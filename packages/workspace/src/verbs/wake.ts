@@ -1,14 +1,14 @@
 import type { Deadline } from "@holdfast/async";
-import { readClaims } from "../binding/claims.ts";
+import { assertDiskKept } from "../binding/claims.ts";
 import { startTimeout } from "../binding/start-problem.ts";
 import { gate, pass, requireStanding } from "../fence/gate.ts";
 import { storedEpoch } from "../fence/holder-epoch.ts";
-import { assertUsable } from "../fence/standing.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange, pauseBeforeRetry } from "../waiting.ts";
 import type { Origin } from "../wishes.ts";
 import { writeMode } from "../writes/write-mode.ts";
+import { assertUsableOrRefresh } from "./refresh.ts";
 import { newMark, type StartAttempt } from "./start-attempt.ts";
 
 /**
@@ -26,13 +26,13 @@ export async function wake(
   let sandbox = standing;
   let woke = false;
   for (let round = 0; ; round += 1) {
-    assertUsable(ws, sandbox, template);
+    const refresh = await assertUsableOrRefresh(ws, sandbox, attempt, template, within);
     const sleeping = sandbox.mode === "Suspended";
     let { epoch } = pass(ws, sandbox, attempt.fencing);
     if (!sleeping && epoch === undefined && !ws.unresolved.any) return held(attempt, sandbox, woke);
     if (sleeping) {
       if (ws.state.t === "active") ws.commit({ t: "resumeBegan" }); // Suspended by somebody since it was open here.
-      await readClaims(ws, sandbox, within);
+      if (!attempt.acceptReplacedDisk) await assertDiskKept(ws, sandbox, within);
       const ready = await awaitOldPodLeaving(ws, within);
       if (ready.mode === "Running") {
         sandbox = ready;
@@ -42,12 +42,13 @@ export async function wake(
       ({ epoch } = pass(ws, sandbox, attempt.fencing));
     }
 
-    const write = { mode: "Running", from: sandbox, writtenBy: newMark(ws, attempt), epoch } as const;
+    const write = { mode: "Running", from: sandbox, writtenBy: newMark(ws, attempt), epoch, refresh } as const;
     const outcome = await writeMode(ws, write, within);
     if (outcome.t === "applied") {
       ws.unresolved.suspendResolved();
       ws.unresolved.deleteResolved();
       attempt.woken ||= sleeping;
+      if (sleeping) ws.guestMoves.expected();
       woke ||= sleeping;
       sandbox = outcome.sandbox;
       if (attempt.fencing.t === "take_over" && outcome.proof === "read_back") continue;

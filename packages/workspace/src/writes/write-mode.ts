@@ -2,7 +2,7 @@ import type { Deadline } from "@holdfast/async";
 import type { HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { readOwn } from "../fence/gate.ts";
-import type { Mode, SandboxReading } from "../ports/cluster.ts";
+import type { Mode, SandboxReading, TemplateReading } from "../ports/cluster.ts";
 import { workspaceNotFound, writeUnresolved } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { hasMoved, wasWritten } from "../state/unresolved-writes.ts";
@@ -17,6 +17,8 @@ export interface ModeWrite {
   /** Stored by the same patch; undefined: the stored epoch is left as it is. */
   readonly epoch: HolderEpoch | undefined;
   readonly volumeClaimUids?: Readonly<Record<string, string>> | undefined;
+  /** Written with a wake (L31). */
+  readonly refresh?: TemplateReading | undefined;
   /** Called at the first unanswered attempt, before anything is read. */
   readonly onUnanswered?: () => void;
   /**
@@ -85,8 +87,8 @@ export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline):
 
 async function send(ws: Handle, write: ModeWrite, reading: SandboxReading) {
   using time = writeDeadline(ws.deps);
-  const { mode, writtenBy, epoch, volumeClaimUids } = write;
-  const wish = { reading, mode, writtenBy, epoch, volumeClaimUids, now: ws.deps.clock.now() };
+  const { mode, writtenBy, epoch, volumeClaimUids, refresh } = write;
+  const wish = { reading, mode, writtenBy, epoch, volumeClaimUids, refresh, now: ws.deps.clock.now() };
   return await ws.deps.cluster.setMode(wish, time);
 }
 
