@@ -88,17 +88,18 @@ describe.each(ways)("handlers by $name", (way) => {
     expect(failure).toMatchObject({ code: "InvalidArgument", reason: "INVALID_REQUEST", violations });
   });
 
-  it("refuse fields and metadata that are declared but not served", async () => {
+  it("refuse fields that are declared but not served, and metadata that is no epoch (L20)", async () => {
     await using server = await listenOnBoth({});
     using clients = clientsBy(way, server);
-    const failure = await failureOf(
-      clients.workspaces.openWorkspace(
-        { workspaceId: "w1", fencing: { case: "epoch", value: 0n } },
-        { headers: { "holdfast-epoch": "7" } },
-      ),
+    const unserved = await failureOf(
+      clients.executions.runCommand({ workspaceId: "w1", command: "c", expectedBootId: "b" }),
     );
-    expect(failure).toMatchObject({ code: "Unimplemented", reason: "FIELD_NOT_SERVED" });
-    expect(failure.metadata.fields).toContain("epoch");
+    expect(unserved).toMatchObject({ code: "Unimplemented", reason: "FIELD_NOT_SERVED" });
+    expect(unserved.metadata.fields).toBe("expected_boot_id");
+    const headers = { "holdfast-epoch": "latest" };
+    const failure = await failureOf(clients.workspaces.openWorkspace({ workspaceId: "w1" }, { headers }));
+    expect(failure).toMatchObject({ code: "InvalidArgument", reason: "INVALID_REQUEST" });
+    expect(failure.metadata.field).toBe("metadata holdfast-epoch");
   });
 
   it("stream every response in order, then OK", async () => {

@@ -76,7 +76,7 @@ describe("the inventory of a real service", () => {
     expect((await reasonOf(inventory.suspendWorkspace({ workspaceId: "one" }))).reason).toBe("WORKSPACE_NOT_FOUND");
   });
 
-  it("refuses a quiesce or flush by object before anything is asked for, and fields that are not served", async () => {
+  it("refuses a quiesce or flush by object before anything is asked for, and L21 what the fence forbids", async () => {
     await using folder = await dataFolder();
     await using service = await startService(folder.path);
     const { inventory } = service;
@@ -85,12 +85,14 @@ describe("the inventory of a real service", () => {
       const refused = await reasonOf(inventory.suspendWorkspace({ workspaceId: "one", ...wish }));
       expect(refused).toMatchObject({ reason: "INVALID_REQUEST", code: "InvalidArgument" });
     }
-    expect((await reasonOf(inventory.suspendWorkspace({ workspaceId: "one", epoch: 0n }))).reason).toBe(
-      "FIELD_NOT_SERVED",
-    );
-    expect((await reasonOf(inventory.deleteWorkspace({ workspaceId: "one", ignoreFence: true }))).reason).toBe(
-      "FIELD_NOT_SERVED",
-    );
+    await service.workspaces.openWorkspace({ workspaceId: "one", fencing: { case: "epoch", value: 5n } });
+    expect((await reasonOf(inventory.suspendWorkspace({ workspaceId: "one" }))).reason).toBe("HOLDER_EPOCH_REQUIRED");
+    expect(await reasonOf(inventory.deleteWorkspace({ workspaceId: "one", epoch: 4n }))).toMatchObject({
+      reason: "HOLDER_EPOCH_SUPERSEDED",
+      metadata: { mine: "4", stored: "5" },
+    });
+    const both = inventory.deleteWorkspace({ workspaceId: "one", epoch: 5n, ignoreFence: true });
+    expect((await reasonOf(both)).reason).toBe("INVALID_REQUEST");
     const { workspace } = await inventory.getWorkspaceSummary({ workspaceId: "one" });
     expect(workspace?.mode).toBe(OperatingMode.RUNNING);
   });

@@ -96,11 +96,11 @@ describe("one service on the embedded cluster", () => {
   });
 
   it("refuses what it does not serve yet, by name, before anything is sent", async () => {
-    const fenced = await reasonOf(
-      service.workspaces.openWorkspace({ workspaceId: "fenced", fencing: { case: "epoch", value: 0n } }),
+    const unserved = await reasonOf(
+      service.executions.runCommand({ workspaceId: "unserved", command: "true", expectedBootId: "b" }),
     );
-    expect(fenced).toMatchObject({ reason: "FIELD_NOT_SERVED", code: "Unimplemented" });
-    expect((await reasonOf(service.workspaces.getWorkspace({ workspaceId: "fenced" }))).reason).toBe(
+    expect(unserved).toMatchObject({ reason: "FIELD_NOT_SERVED", code: "Unimplemented" });
+    expect((await reasonOf(service.workspaces.getWorkspace({ workspaceId: "unserved" }))).reason).toBe(
       "WORKSPACE_NOT_FOUND",
     );
   });

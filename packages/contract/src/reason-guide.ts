@@ -77,12 +77,14 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Ask for `recursive`, or empty it.",
   },
   HOLDER_EPOCH_UNREADABLE: {
-    means: "The stored fencing number is no number. Nothing was sent.",
+    means:
+      "The stored fencing number is no number: `stored` is its text. Nothing was sent, and it is never overwritten.",
     cure: "Mend the annotation by hand.",
   },
   HOLDER_EPOCH_REQUIRED: {
-    means: "The workspace is fenced, and this call carries no epoch. Nothing was sent.",
-    cure: "Call through the tool that holds the fence.",
+    means:
+      "The workspace is fenced at `stored`, and this call, which would change something, carries no epoch. Nothing was sent.",
+    cure: "Call with the holder's number (field `epoch`, or metadata `holdfast-epoch`), or take the workspace over (`take_over` on an Open or Resume).",
   },
   FLUSH_UNCONFIRMED: {
     means: "The flush that was asked for was not confirmed. The pod was not stopped.",

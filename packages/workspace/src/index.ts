@@ -7,6 +7,8 @@ export {
   WorkspaceFiles,
 } from "./calls/files.ts";
 export * from "./deps.ts";
+export * from "./events/workspace-event.ts";
+export type { EventSubscription, WorkspaceEvents } from "./events/workspace-events.ts";
 export type { Fencing, StartFencing, StopFencing } from "./fence/fencing.ts";
 export { listTemplates, type TemplateSummary } from "./inventory/list-templates.ts";
 export { readSummary } from "./inventory/read-summary.ts";
@@ -26,4 +28,4 @@ export { LateCreates } from "./state/late-creates.ts";
 export type { BoundGuest, GoneWhy, StateName, WorkspaceState } from "./state/workspace-state.ts";
 export type { Identity, PodFacts, WireState, WorkspaceSummary, WorkspaceView } from "./view.ts";
 export * from "./wishes.ts";
-export { Workspace } from "./workspace.ts";
+export { type StopReports, Workspace } from "./workspace.ts";

@@ -13,7 +13,7 @@ beforeEach(() => {
   registry = new WorkspaceRegistry(on.deps);
 });
 
-const suspend = (caller = patient) => registry.suspendObject(id, stopTimeoutDefaultMs, caller);
+const suspend = (caller = patient) => registry.suspendObject(id, { stopTimeoutMs: stopTimeoutDefaultMs }, caller);
 const remove = (expectedSandboxUid?: SandboxUid) =>
   registry.deleteObject(id, { expectedSandboxUid, stopTimeoutMs: stopTimeoutDefaultMs }, patient);
 const requests = () => on.cluster.plan.requests;

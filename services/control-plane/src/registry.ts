@@ -1,5 +1,11 @@
 import { Deadline, orAborted, SingleFlight } from "@holdfast/async";
-import { flushTimeoutDefaultMs, guestHealthTimeoutMs, handlesMax, type WorkspaceId } from "@holdfast/contract";
+import {
+  flushTimeoutDefaultMs,
+  guestHealthTimeoutMs,
+  type HolderEpoch,
+  handlesMax,
+  type WorkspaceId,
+} from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
   type DestroyWish,
@@ -56,6 +62,11 @@ export class WorkspaceRegistry {
     return this.#entries.size;
   }
 
+  /** The state of the handle, in the words of the state table; undefined when none is held. */
+  stateOf(id: WorkspaceId): Workspace["state"]["t"] | undefined {
+    return this.#entries.get(id)?.workspace.state.t;
+  }
+
   open(id: WorkspaceId, wish: OpenWish, caller: AbortSignal): Promise<WorkspaceView> {
     return this.#use(id, (workspace) => workspace.open(wish, caller));
   }
@@ -73,19 +84,27 @@ export class WorkspaceRegistry {
   }
 
   /** Suspends by object: in the turn of the handle that is open here, else without leaving one. No guest is asked. */
-  async suspendObject(id: WorkspaceId, stopTimeoutMs: number, caller: AbortSignal): ReturnType<Workspace["suspend"]> {
-    const wish = { flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs }, stopTimeoutMs };
+  async suspendObject(
+    id: WorkspaceId,
+    { stopTimeoutMs, fencing }: Pick<SuspendWish, "stopTimeoutMs" | "fencing">,
+    caller: AbortSignal,
+  ): ReturnType<Workspace["suspend"]> {
+    const wish = { flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs }, stopTimeoutMs, fencing };
     return await this.#byObject(id, caller, (workspace, until) => workspace.suspend(wish, until));
   }
 
   /** Deletes by object, disk and all; true when a DELETE was sent. In the turn of the handle that is open here, else without leaving one. */
   async deleteObject(
     id: WorkspaceId,
-    { expectedSandboxUid, stopTimeoutMs }: Pick<DestroyWish, "expectedSandboxUid" | "stopTimeoutMs">,
+    {
+      expectedSandboxUid,
+      stopTimeoutMs,
+      fencing,
+    }: Pick<DestroyWish, "expectedSandboxUid" | "stopTimeoutMs" | "fencing">,
     caller: AbortSignal,
   ): Promise<boolean> {
     const flush = { enabled: false, timeoutMs: flushTimeoutDefaultMs };
-    const wish: DestroyWish = { deleteDisk: true, expectedSandboxUid, flush, stopTimeoutMs };
+    const wish: DestroyWish = { deleteDisk: true, expectedSandboxUid, flush, stopTimeoutMs, fencing };
     return (await this.#byObject(id, caller, (workspace, until) => workspace.destroy(wish, until))).deleted;
   }
 
@@ -110,8 +129,13 @@ export class WorkspaceRegistry {
   }
 
   /** Runs a command in a workspace that is open here, or that runs and is adopted silently. */
-  async *execute(id: WorkspaceId, wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
-    yield* this.stream(id, signal, (workspace) => workspace.execute(wish, signal));
+  async *execute(
+    id: WorkspaceId,
+    wish: ExecutionWish,
+    signal: AbortSignal,
+    epoch?: HolderEpoch,
+  ): AsyncGenerator<ExecutionEvent> {
+    yield* this.stream(id, signal, (workspace) => workspace.execute(wish, signal, epoch));
   }
 
   /** A data-plane call that streams, on a workspace that is open here, or that runs and is adopted silently. */

@@ -6,7 +6,7 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Until when the client waits; undefined: it does not say. */
   readonly deadline: Date | undefined;
-  /** The first value of a request header, by its lower-case name. Binary headers are not here. */
+  /** A request header, by its lower-case name; several of one name are joined by ", ". Binary headers are not here. */
   header(name: string): string | undefined;
   /** The client's address, for the log. */
   readonly peer: string;

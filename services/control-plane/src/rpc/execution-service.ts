@@ -5,6 +5,7 @@ import type { HandlerContext } from "./call-context.ts";
 import { CollectedOutput } from "./collected-output.ts";
 import { ExecutionProgress } from "./execution-progress.ts";
 import { parseExecute, parseRunCommand } from "./parse-execution.ts";
+import { parseEpoch } from "./parse-fencing.ts";
 import { parseWorkspaceId } from "./parse-workspace.ts";
 import { presentExecutionEvent, presentExit } from "./present-execution.ts";
 import type { ServiceImplementation } from "./service-implementation.ts";
@@ -13,10 +14,11 @@ import type { ServiceImplementation } from "./service-implementation.ts";
 export function executionService(registry: WorkspaceRegistry): ServiceImplementation<typeof ExecutionService> {
   return {
     async *execute(request: ExecuteRequest, context: HandlerContext) {
+      const id = parseWorkspaceId(request.workspaceId);
       const wish = parseExecute(request);
       const progress = new ExecutionProgress(wish);
       context.endsInDrainWith(() => progress.detachedByDrain());
-      const events = registry.execute(parseWorkspaceId(request.workspaceId), wish, context.signal);
+      const events = registry.execute(id, wish, context.signal, parseEpoch(request.epoch, context));
       for await (const event of events) {
         for (const response of presentExecutionEvent(event)) {
           yield response;
@@ -26,11 +28,13 @@ export function executionService(registry: WorkspaceRegistry): ServiceImplementa
     },
 
     async runCommand(request: RunCommandRequest, context: HandlerContext) {
+      const id = parseWorkspaceId(request.workspaceId);
+      const epoch = parseEpoch(request.epoch, context);
       const { wish, keepBytes } = parseRunCommand(request);
       const progress = new ExecutionProgress(wish);
       context.endsInDrainWith(() => progress.detachedByDrain());
       const output = new CollectedOutput(keepBytes);
-      for await (const event of registry.execute(parseWorkspaceId(request.workspaceId), wish, context.signal)) {
+      for await (const event of registry.execute(id, wish, context.signal, epoch)) {
         if (event.t === "started") progress.started();
         if (event.t === "output" || event.t === "gap") output.add(event);
         if (event.t === "exited") {

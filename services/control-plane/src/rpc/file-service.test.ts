@@ -165,7 +165,7 @@ describe("ReadFile and WriteFile", () => {
     const startless = await wireErrorOf(server.client.unary(files.putFile, { data: Buffer.from([1]) }));
     expect(startless).toMatchObject({ reason: "INVALID_REQUEST", metadata: { field: "start" } });
     const fenced = await wireErrorOf(server.client.unary(files.putFile, { start: { ...start, epoch: 1n } }));
-    expect(fenced).toMatchObject({ reason: "FIELD_NOT_SERVED", metadata: { fields: "start.epoch", workspace_id: id } });
+    expect(fenced).toMatchObject({ reason: "HOLDER_EPOCH_NOT_TAKEN", metadata: { mine: "1", stored: "0" } });
   });
 
   it("end in a drain: not written while the content was still coming, unknown once it was sent", async () => {

@@ -2,6 +2,7 @@ import type { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import type { WorkspaceRegistry } from "../registry.ts";
 import { changeLetGo, FileUpload } from "./file-upload.ts";
 import { invalidRequest } from "./interceptors/request-validation.ts";
+import { parseEpoch } from "./parse-fencing.ts";
 import { parseMakeDirectory, parseRead, parseWalk, parseWrite } from "./parse-file.ts";
 import { parseWorkspaceId } from "./parse-workspace.ts";
 import { presentBatch, presentFile, presentRead, presentWatch } from "./present-file.ts";
@@ -24,7 +25,10 @@ export function fileService(registry: WorkspaceRegistry): ServiceImplementation<
       context.endsInDrainWith(() => upload.endedByDrain());
       const id = parseWorkspaceId(upload.start.workspaceId);
       const wish = parseWrite(upload.start);
-      const file = await registry.ask(id, signal, ({ files }) => files.write(wish, upload.content(), signal));
+      const epoch = parseEpoch(upload.start.epoch, context);
+      const file = await registry.ask(id, signal, (workspace) =>
+        workspace.filesUnder(epoch).write(wish, upload.content(), signal),
+      );
       return { file: presentFile(file) };
     },
 
@@ -34,7 +38,10 @@ export function fileService(registry: WorkspaceRegistry): ServiceImplementation<
       context.endsInDrainWith(() => changeLetGo(start.path));
       const id = parseWorkspaceId(start.workspaceId);
       const wish = { ...parseWrite(start), sizeBytes: start.size === undefined ? data.byteLength : Number(start.size) };
-      const file = await registry.ask(id, signal, ({ files }) => files.write(wish, only(data), signal));
+      const epoch = parseEpoch(start.epoch, context);
+      const file = await registry.ask(id, signal, (workspace) =>
+        workspace.filesUnder(epoch).write(wish, only(data), signal),
+      );
       return { file: presentFile(file) };
     },
 
@@ -63,22 +70,29 @@ export function fileService(registry: WorkspaceRegistry): ServiceImplementation<
       context.endsInDrainWith(() => changeLetGo(request.path));
       const id = parseWorkspaceId(request.workspaceId);
       const wish = parseMakeDirectory(request);
-      return { file: presentFile(await registry.ask(id, signal, ({ files }) => files.makeDirectory(wish, signal))) };
+      const epoch = parseEpoch(request.epoch, context);
+      const file = await registry.ask(id, signal, (workspace) =>
+        workspace.filesUnder(epoch).makeDirectory(wish, signal),
+      );
+      return { file: presentFile(file) };
     },
 
-    async removeFile({ workspaceId, path, recursive }, context) {
+    async removeFile({ workspaceId, path, recursive, epoch: field }, context) {
       const { signal } = context;
       context.endsInDrainWith(() => changeLetGo(path));
       const id = parseWorkspaceId(workspaceId);
-      await registry.ask(id, signal, ({ files }) => files.remove({ path, recursive }, signal));
+      const epoch = parseEpoch(field, context);
+      await registry.ask(id, signal, (workspace) => workspace.filesUnder(epoch).remove({ path, recursive }, signal));
       return {};
     },
 
-    async moveFile({ workspaceId, from, to, replace }, context) {
+    async moveFile({ workspaceId, from, to, replace, epoch: field }, context) {
       const { signal } = context;
       context.endsInDrainWith(() => changeLetGo(from));
       const id = parseWorkspaceId(workspaceId);
-      const file = await registry.ask(id, signal, ({ files }) => files.move({ from, to, replace }, signal));
+      const epoch = parseEpoch(field, context);
+      const wish = { from, to, replace };
+      const file = await registry.ask(id, signal, (workspace) => workspace.filesUnder(epoch).move(wish, signal));
       return { file: presentFile(file) };
     },
 

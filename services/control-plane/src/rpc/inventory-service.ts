@@ -7,7 +7,7 @@ import { continueTokenOf, pageTokenOf } from "./page-token.ts";
 import {
   parseDelete,
   parseListFilter,
-  parseStopTimeout,
+  parseSuspendObject,
   parseWatchFilter,
   refuseGuestWishes,
 } from "./parse-inventory.ts";
@@ -49,16 +49,16 @@ export function inventoryService(
       for await (const news of inventory.watch(filter, from, context.signal)) yield presentNews(news, under);
     },
 
-    async suspendWorkspace(request, { signal }) {
+    async suspendWorkspace(request, context) {
       refuseGuestWishes(request);
       const id = parseWorkspaceId(request.workspaceId);
-      const { summary } = await registry.suspendObject(id, parseStopTimeout(request), signal);
+      const { summary } = await registry.suspendObject(id, parseSuspendObject(request, context), context.signal);
       return { ...(summary && { workspace: presentSummary(summary) }) };
     },
 
-    async deleteWorkspace(request, { signal }) {
+    async deleteWorkspace(request, context) {
       const id = parseWorkspaceId(request.workspaceId);
-      return { deleted: await registry.deleteObject(id, parseDelete(request), signal) };
+      return { deleted: await registry.deleteObject(id, parseDelete(request, context), context.signal) };
     },
 
     async listTemplates(request, { signal }) {

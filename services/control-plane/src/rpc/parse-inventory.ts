@@ -7,8 +7,9 @@ import {
   type WatchWorkspacesRequest,
 } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { sandboxUidOf, stopTimeoutDefaultMs } from "@holdfast/contract";
-import type { DestroyWish, ListWorkspacesWish, WatchFilter } from "@holdfast/workspace";
+import type { DestroyWish, ListWorkspacesWish, SuspendWish, WatchFilter } from "@holdfast/workspace";
 import { invalidRequest } from "./interceptors/request-validation.ts";
+import { type Caller, parseStopFencing } from "./parse-fencing.ts";
 import { durationMs, timestampMs } from "./protobuf-time.ts";
 
 const modes = {
@@ -38,14 +39,23 @@ export function refuseGuestWishes(request: InventoryServiceSuspendWorkspaceReque
   throw invalidRequest(set.map((field) => ({ field, description })));
 }
 
-export function parseStopTimeout({ stopTimeout }: { readonly stopTimeout?: Duration | undefined }): number {
+export function parseSuspendObject(
+  request: InventoryServiceSuspendWorkspaceRequest,
+  caller: Caller,
+): Pick<SuspendWish, "stopTimeoutMs" | "fencing"> {
+  return { stopTimeoutMs: parseStopTimeout(request), fencing: parseStopFencing(request, caller) };
+}
+
+function parseStopTimeout({ stopTimeout }: { readonly stopTimeout?: Duration | undefined }): number {
   return stopTimeout ? durationMs(stopTimeout) : stopTimeoutDefaultMs;
 }
 
 export function parseDelete(
   request: DeleteWorkspaceRequest,
-): Pick<DestroyWish, "expectedSandboxUid" | "stopTimeoutMs"> {
+  caller: Caller,
+): Pick<DestroyWish, "expectedSandboxUid" | "stopTimeoutMs" | "fencing"> {
   return {
+    fencing: parseStopFencing(request, caller),
     expectedSandboxUid: request.expectedSandboxUid ? sandboxUidOf(request.expectedSandboxUid) : undefined,
     stopTimeoutMs: parseStopTimeout(request),
   };

@@ -1,6 +1,7 @@
 import {
   type FlushWish as FlushWishMessage,
   OnStartFailure as OnStartFailureEnum,
+  type QuiesceWish as QuiesceWishMessage,
 } from "@holdfast/api/holdfast/v1/common_pb";
 import {
   CreatePolicy,
@@ -17,8 +18,17 @@ import {
   stopTimeoutDefaultMs,
   type WorkspaceId,
 } from "@holdfast/contract";
-import type { DestroyWish, FlushWish, OnStartFailure, OpenWish, ResumeWish, SuspendWish } from "@holdfast/workspace";
+import type {
+  DestroyWish,
+  FlushWish,
+  OnStartFailure,
+  OpenWish,
+  QuiesceWish,
+  ResumeWish,
+  SuspendWish,
+} from "@holdfast/workspace";
 import { invalidRequest } from "./interceptors/request-validation.ts";
+import { type Caller, parseStartFencing, parseStopFencing } from "./parse-fencing.ts";
 import { durationMs } from "./protobuf-time.ts";
 
 /** The id of a request that has passed validation. */
@@ -40,36 +50,54 @@ const startFailures = {
   [OnStartFailureEnum.LEAVE]: "leave",
 } as const satisfies Record<OnStartFailureEnum, OnStartFailure | undefined>;
 
-export function parseOpen(request: OpenWorkspaceRequest): OpenWish {
+export function parseOpen(request: OpenWorkspaceRequest, caller: Caller): OpenWish {
   return {
+    fencing: parseStartFencing(request, caller),
     template: request.template || undefined,
     create: createPolicies[request.create],
     expectedSandboxUid: request.expectedSandboxUid ? sandboxUidOf(request.expectedSandboxUid) : undefined,
     onStartFailure: startFailures[request.onStartFailure],
+    refreshPodTemplate: request.refreshPodTemplate,
+    acceptReplacedDisk: request.acceptReplacedDisk,
     readyTimeoutMs: request.readyTimeout ? durationMs(request.readyTimeout) : readyTimeoutDefaultMs,
   };
 }
 
-export function parseResume(request: ResumeWorkspaceRequest): ResumeWish {
+export function parseResume(request: ResumeWorkspaceRequest, caller: Caller): ResumeWish {
   return {
+    fencing: parseStartFencing(request, caller),
     onStartFailure: startFailures[request.onStartFailure],
+    refreshPodTemplate: request.refreshPodTemplate,
+    acceptReplacedDisk: request.acceptReplacedDisk,
     readyTimeoutMs: request.readyTimeout ? durationMs(request.readyTimeout) : readyTimeoutDefaultMs,
   };
 }
 
-export function parseSuspend(request: SuspendWorkspaceRequest | DestroyWorkspaceRequest): SuspendWish {
+export function parseSuspend(request: SuspendWorkspaceRequest | DestroyWorkspaceRequest, caller: Caller): SuspendWish {
   return {
+    fencing: parseStopFencing(request, caller),
+    quiesce: request.quiesce && parseQuiesce(request.quiesce),
     flush: parseFlush(request.flush),
     stopTimeoutMs: request.stopTimeout ? durationMs(request.stopTimeout) : stopTimeoutDefaultMs,
   };
 }
 
-export function parseDestroy(request: DestroyWorkspaceRequest): DestroyWish {
-  if (!request.deleteDisk) return { ...parseSuspend(request), deleteDisk: false };
-  if (request.flush) {
-    throw invalidRequest([{ field: "flush", description: "cannot be set together with delete_disk: the disk goes" }]);
+export function parseDestroy(request: DestroyWorkspaceRequest, caller: Caller): DestroyWish {
+  if (!request.deleteDisk) return { ...parseSuspend(request, caller), deleteDisk: false };
+  const set = (["quiesce", "flush"] as const).filter((field) => request[field] !== undefined);
+  if (set.length > 0) {
+    const description = "cannot be set together with delete_disk: the disk goes";
+    throw invalidRequest(set.map((field) => ({ field, description })));
   }
-  return { ...parseSuspend(request), flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs }, deleteDisk: true };
+  return {
+    ...parseSuspend(request, caller),
+    flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs },
+    deleteDisk: true,
+  };
+}
+
+function parseQuiesce({ grace }: QuiesceWishMessage): QuiesceWish {
+  return { graceMs: grace && durationMs(grace) };
 }
 
 function parseFlush(flush: FlushWishMessage | undefined): FlushWish {

@@ -4,10 +4,22 @@ import {
   type FlushReportSchema,
   type GuestHealthSchema,
   Origin,
+  QuiesceOutcome,
+  type QuiesceReportSchema,
+  QuiesceScope,
+  type StoppedProcessSchema,
   type WorkspaceSchema,
   WorkspaceState,
 } from "@holdfast/api/holdfast/v1/common_pb";
-import type { FlushReport, GuestHealth, WorkspaceView } from "@holdfast/workspace";
+import { quiescedNamedMax } from "@holdfast/contract";
+import type {
+  FlushReport,
+  GuestHealth,
+  QuiesceReport,
+  StoppedProcess,
+  StopReports,
+  WorkspaceView,
+} from "@holdfast/workspace";
 import { durationOf, timestampOf } from "./protobuf-time.ts";
 
 const states = {
@@ -43,6 +55,7 @@ export function presentWorkspace(view: WorkspaceView, health?: GuestHealth): Mes
       cause: transition.cause,
       ...(transition.at === undefined ? {} : { at: timestampOf(transition.at) }),
       waitingFor: transition.waitingFor ?? "",
+      ...(transition.epoch === undefined ? {} : { byEpoch: BigInt(transition.epoch) }),
     },
     origin: view.origin ? origins[view.origin] : Origin.UNSPECIFIED,
     identity: {
@@ -53,7 +66,9 @@ export function presentWorkspace(view: WorkspaceView, health?: GuestHealth): Mes
     },
     template: view.template ?? "",
     templateRevision: view.templateRevision ?? "",
+    templateCurrent: view.templateCurrent,
     root: view.root ?? "",
+    ...(view.holderEpoch === undefined ? {} : { holderEpoch: BigInt(view.holderEpoch) }),
     ...(pod && {
       pod: {
         name: pod.name,
@@ -73,8 +88,41 @@ function presentHealth(health: GuestHealth): MessageInitShape<typeof GuestHealth
   return { serving, protocolVersion, features: [...features], bootId };
 }
 
+const quiesceOutcomes = {
+  quiesced: QuiesceOutcome.QUIESCED,
+  unsupported: QuiesceOutcome.UNSUPPORTED,
+  skipped: QuiesceOutcome.SKIPPED,
+} as const satisfies Record<QuiesceReport["outcome"], QuiesceOutcome>;
+
+const quiesceScopes = {
+  pid_namespace: QuiesceScope.PID_NAMESPACE,
+  owned_sessions: QuiesceScope.OWNED_SESSIONS,
+} as const satisfies Record<NonNullable<QuiesceReport["scope"]>, QuiesceScope>;
+
+/** What became of a stop's quiesce and flush; without a quiesce where none was asked for. */
+export function presentStopReports({ flush, quiesce }: StopReports) {
+  return { flush: presentFlush(flush), ...(quiesce && { quiesce: presentQuiesce(quiesce) }) };
+}
+
+function presentQuiesce(report: QuiesceReport): MessageInitShape<typeof QuiesceReportSchema> {
+  const { outcome, cause, scope, rounds, stoppedCount } = report;
+  return {
+    outcome: quiesceOutcomes[outcome],
+    cause,
+    scope: scope === undefined ? QuiesceScope.UNSPECIFIED : quiesceScopes[scope],
+    rounds,
+    stoppedCount,
+    stopped: report.stopped.slice(0, quiescedNamedMax).map(presentStopped),
+    notReached: report.notReached.slice(0, quiescedNamedMax).map(presentStopped),
+  };
+}
+
+function presentStopped({ pid, name, lastSignal }: StoppedProcess): MessageInitShape<typeof StoppedProcessSchema> {
+  return { pid: BigInt(pid), name, lastSignal };
+}
+
 /** What became of a flush. */
-export function presentFlush(report: FlushReport): MessageInitShape<typeof FlushReportSchema> {
+function presentFlush(report: FlushReport): MessageInitShape<typeof FlushReportSchema> {
   return {
     outcome: flushOutcomes[report.outcome],
     cause: report.cause,

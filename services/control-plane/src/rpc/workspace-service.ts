@@ -1,14 +1,15 @@
 import type { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import type { WorkspaceRegistry } from "../registry.ts";
 import { parseDestroy, parseOpen, parseResume, parseSuspend, parseWorkspaceId } from "./parse-workspace.ts";
-import { presentFlush, presentWorkspace } from "./present-workspace.ts";
+import { presentStopReports, presentWorkspace } from "./present-workspace.ts";
 import type { ServiceImplementation } from "./service-implementation.ts";
 
 /** `holdfast.v1.WorkspaceService`: parse, call, present. */
 export function workspaceService(registry: WorkspaceRegistry): ServiceImplementation<typeof WorkspaceService> {
   return {
-    async openWorkspace(request, { signal }) {
-      const view = await registry.open(parseWorkspaceId(request.workspaceId), parseOpen(request), signal);
+    async openWorkspace(request, context) {
+      const id = parseWorkspaceId(request.workspaceId);
+      const view = await registry.open(id, parseOpen(request, context), context.signal);
       return { workspace: presentWorkspace(view) };
     },
 
@@ -21,21 +22,22 @@ export function workspaceService(registry: WorkspaceRegistry): ServiceImplementa
       return { workspace: presentWorkspace(view, health) };
     },
 
-    async suspendWorkspace(request, { signal }) {
+    async suspendWorkspace(request, context) {
       const id = parseWorkspaceId(request.workspaceId);
-      const { view, flush } = await registry.suspend(id, parseSuspend(request), signal);
-      return { workspace: presentWorkspace(view), flush: presentFlush(flush) };
+      const { view, ...reports } = await registry.suspend(id, parseSuspend(request, context), context.signal);
+      return { workspace: presentWorkspace(view), ...presentStopReports(reports) };
     },
 
-    async resumeWorkspace(request, { signal }) {
-      const view = await registry.resume(parseWorkspaceId(request.workspaceId), parseResume(request), signal);
+    async resumeWorkspace(request, context) {
+      const id = parseWorkspaceId(request.workspaceId);
+      const view = await registry.resume(id, parseResume(request, context), context.signal);
       return { workspace: presentWorkspace(view) };
     },
 
-    async destroyWorkspace(request, { signal }) {
+    async destroyWorkspace(request, context) {
       const id = parseWorkspaceId(request.workspaceId);
-      const { view, flush } = await registry.destroy(id, parseDestroy(request), signal);
-      return { ...(view && { workspace: presentWorkspace(view) }), flush: presentFlush(flush) };
+      const { view, ...reports } = await registry.destroy(id, parseDestroy(request, context), context.signal);
+      return { ...(view && { workspace: presentWorkspace(view) }), ...presentStopReports(reports) };
     },
 
     async closeWorkspace(request) {

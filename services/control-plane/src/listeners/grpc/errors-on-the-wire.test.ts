@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import { decodeError, wireErrorOf } from "./grpc-client.testing.ts";
 import { listenWith } from "./test-listener.testing.ts";
 
-const { openWorkspace, getWorkspace, suspendWorkspace } = WorkspaceService.method;
+const { getWorkspace, suspendWorkspace } = WorkspaceService.method;
 const { execute, runCommand } = ExecutionService.method;
 
 const violationsOf = (error: { status: { details: Parameters<typeof anyUnpack>[0][] } | undefined }) =>
@@ -86,20 +86,27 @@ describe("errors on the wire", () => {
     expect(JSON.stringify(violations).length).toBeLessThan(16_000);
   });
 
-  it("refuse fields and metadata that are declared but not served, all by name", async () => {
+  it("refuse fields that are declared but not served, by name", async () => {
+    await using server = await listenWith({});
+    const request = { workspaceId: "w1", command: "c", expectedBootId: "b" };
+    const error = await wireErrorOf(server.client.unary(runCommand, request));
+    expect(error).toMatchObject({ code: grpc.status.UNIMPLEMENTED, reason: "FIELD_NOT_SERVED" });
+    expect(error.metadata.fields).toBe("expected_boot_id");
+  });
+
+  it.each([
+    ["no number", ["latest"]],
+    ["beyond 2^53 − 1", ["9007199254740992"]],
+    ["not in plain decimal", ["1e3"]],
+    ["empty", [""]],
+    ["given twice", ["7", "7"]],
+  ])("L20 refuse metadata that is no epoch, on every call, before anything: %s", async (_, values) => {
     await using server = await listenWith({});
     const metadata = new grpc.Metadata();
-    metadata.set("holdfast-epoch", "7");
-    const error = await wireErrorOf(
-      server.client.unary(
-        openWorkspace,
-        { workspaceId: "w1", fencing: { case: "epoch", value: 0n }, refreshPodTemplate: true },
-        {},
-        metadata,
-      ),
-    );
-    expect(error).toMatchObject({ code: grpc.status.UNIMPLEMENTED, reason: "FIELD_NOT_SERVED" });
-    expect(error.metadata.fields).toBe("epoch,refresh_pod_template,metadata holdfast-epoch");
+    for (const value of values) metadata.add("holdfast-epoch", value);
+    const error = await wireErrorOf(server.client.unary(getWorkspace, { workspaceId: "w1" }, {}, metadata));
+    expect(error).toMatchObject({ code: grpc.status.INVALID_ARGUMENT, reason: "INVALID_REQUEST" });
+    expect(violationsOf(error).map(({ field }) => field)).toEqual(["metadata holdfast-epoch"]);
   });
 
   it("say nothing of a defect but its request id, which the log explains", async () => {

@@ -27,8 +27,8 @@ export function contextOf(
     signal: controller.signal,
     deadline: typeof deadline === "number" && !Number.isFinite(deadline) ? undefined : new Date(deadline),
     header(name) {
-      const value = call.metadata.get(name)[0];
-      return typeof value === "string" ? value : undefined;
+      const values = call.metadata.get(name).filter((value) => typeof value === "string");
+      return values.length === 0 ? undefined : values.join(", ");
     },
     peer: call.getPeer(),
     requestId: randomUUID(),

@@ -148,14 +148,14 @@ describe("client streams", () => {
     expect(server.logged()).toMatchObject([{ rpc: "WriteFile", workspaceId: "w", reason: "INVALID_REQUEST" }]);
   });
 
-  it("refuse fields that are not served inside a message of the stream, and bytes that are no message", async () => {
+  it("refuse what breaks a rule inside a message of the stream, and bytes that are no message", async () => {
     await using server = await listenWith({ files: { writeFile: hashing } });
     const fenced = server.client.upload(writeFile);
     const refused = wireErrorOf(fenced);
-    fenced.call.write({ part: { case: "start", value: { ...start.part.value, epoch: 0n } } });
+    fenced.call.write({ part: { case: "start", value: { ...start.part.value, epoch: 1n << 53n } } });
     expect(await refused).toMatchObject({
-      reason: "FIELD_NOT_SERVED",
-      metadata: { fields: "start.epoch", workspace_id: "w" },
+      reason: "INVALID_REQUEST",
+      metadata: { field: "start.epoch", workspace_id: "w" },
     });
     const garbage = server.client.upload(writeFile);
     const unreadable = wireErrorOf(garbage);

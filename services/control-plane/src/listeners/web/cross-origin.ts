@@ -1,4 +1,5 @@
 import { cors } from "@connectrpc/connect";
+import { holderEpochHeader } from "@holdfast/contract";
 import { hostName } from "./allowed-hosts.ts";
 import type { WebRequest, WebResponse } from "./exchange.ts";
 
@@ -38,7 +39,7 @@ export class CrossOrigin {
     response.setHeader("access-control-allow-origin", origin);
     if (request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined) {
       response.setHeader("access-control-allow-methods", cors.allowedMethods.join(", "));
-      response.setHeader("access-control-allow-headers", cors.allowedHeaders.join(", "));
+      response.setHeader("access-control-allow-headers", [...cors.allowedHeaders, holderEpochHeader].join(", "));
       response.setHeader("access-control-max-age", String(preflightKeptSeconds));
       return { t: "preflight" };
     }

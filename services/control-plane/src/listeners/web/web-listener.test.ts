@@ -248,7 +248,7 @@ describe("origins (CORS)", () => {
     expect((await ask(address, { headers: { ...json, origin: `http://${server.webAddress}` } })).status).toBe(200);
   });
 
-  it("answers a preflight of an allowed origin with exactly what Connect and gRPC-Web need, without credentials", async () => {
+  it("answers a preflight of an allowed origin with exactly what Connect and gRPC-Web need and the epoch, without credentials", async () => {
     await using server = await listenOnBoth(answering, { allowOrigins: ["https://console.example"] });
     const { address } = server.webListener;
     const { status, headers } = await ask(address, preflight("https://console.example"));
@@ -256,7 +256,7 @@ describe("origins (CORS)", () => {
     expect(headers).toMatchObject({
       "access-control-allow-origin": "https://console.example",
       "access-control-allow-methods": "POST, GET",
-      "access-control-allow-headers": cors.allowedHeaders.join(", "),
+      "access-control-allow-headers": `${cors.allowedHeaders.join(", ")}, holdfast-epoch`,
       vary: "Origin",
     });
     expect(headers["access-control-allow-credentials"]).toBeUndefined();

@@ -1,6 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { HoldfastError } from "@holdfast/errors";
 import type { CallContext, HandlerContext } from "../call-context.ts";
+import { epochOfMetadata } from "../parse-fencing.ts";
 import type { MountedMethod } from "../service-implementation.ts";
 import { drainingError } from "./admission.ts";
 import type { Incoming, PipelineDeps } from "./call-pipeline.ts";
@@ -71,7 +72,8 @@ export class PipelineCall {
     if ("unreadable" in incoming) throw incoming.unreadable;
     const { message } = incoming;
     assertValid(this.#method.descriptor.input, message);
-    assertFieldsServed(this.#method.descriptor.input, message, this.#context);
+    assertFieldsServed(this.#method.descriptor.input, message);
+    epochOfMetadata(this.#context); // Also of a call that has no use for it: what is wrong is said, not ignored.
     return message;
   }
 

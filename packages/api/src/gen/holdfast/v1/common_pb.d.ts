@@ -80,6 +80,13 @@ export declare type Transition = Message<"holdfast.v1.Transition"> & {
    * @generated from field: string waiting_for = 3;
    */
   waitingFor: string;
+
+  /**
+   * The fencing number of the call that moved it; absent when that call carried none, or no call moved it.
+   *
+   * @generated from field: optional uint64 by_epoch = 4;
+   */
+  byEpoch?: bigint | undefined;
 };
 
 /**
@@ -259,6 +266,14 @@ export declare type Workspace = Message<"holdfast.v1.Workspace"> & {
    * @generated from field: holdfast.v1.GuestHealth health = 11;
    */
   health?: GuestHealth | undefined;
+
+  /**
+   * The stored fencing number, as this process last read it: after a call that stores one, the number that it stored. 0 when none is
+   * stored, absent when it cannot be read as a number.
+   *
+   * @generated from field: optional uint64 holder_epoch = 12;
+   */
+  holderEpoch?: bigint | undefined;
 
   /**
    * `template_revision` is the hash of the SandboxTemplate as this process last read it: at an Open, and at each refresh. False

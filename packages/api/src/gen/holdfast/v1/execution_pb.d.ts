@@ -112,7 +112,9 @@ export declare type ExecuteRequest = Message<"holdfast.v1.ExecuteRequest"> & {
   leftovers: Leftovers;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1. Refused, with nothing done, where a higher one is stored (HOLDER_EPOCH_SUPERSEDED), where
+   * a lower one is (HOLDER_EPOCH_NOT_TAKEN: open or resume with it first), and where it is absent and the workspace is fenced above 0
+   * (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 14;
    */
@@ -454,7 +456,9 @@ export declare type RunCommandRequest = Message<"holdfast.v1.RunCommandRequest">
   executionId: string;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1. Refused, with nothing done, where a higher one is stored (HOLDER_EPOCH_SUPERSEDED), where
+   * a lower one is (HOLDER_EPOCH_NOT_TAKEN: open or resume with it first), and where it is absent and the workspace is fenced above 0
+   * (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 10;
    */
@@ -665,7 +669,8 @@ export declare const GapReasonSchema: GenEnum<GapReason>;
  * Runs commands and streams what they print.
  *
  * Reasons of every call: WORKSPACE_NOT_FOUND, WORKSPACE_NOT_READY, WORKSPACE_SUSPENDED, WORKSPACE_DELETING, AGENT_UNREACHABLE,
- * AGENT_RETIRING, GUEST_TOKEN_REFUSED, GUEST_PRIVILEGED, WORKSPACE_REPLACED, INVALID_REQUEST, PATH_OUTSIDE_WORKSPACE, FIELD_NOT_SERVED,
+ * AGENT_RETIRING, GUEST_TOKEN_REFUSED, GUEST_PRIVILEGED, GUEST_FEATURE_MISSING, WORKSPACE_REPLACED, HOLDER_EPOCH_SUPERSEDED,
+ * HOLDER_EPOCH_NOT_TAKEN, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE, INVALID_REQUEST, PATH_OUTSIDE_WORKSPACE, FIELD_NOT_SERVED,
  * CLUSTER_UNAVAILABLE, SERVICE_DRAINING.
  *
  * @generated from service holdfast.v1.ExecutionService

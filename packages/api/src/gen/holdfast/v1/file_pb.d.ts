@@ -243,7 +243,9 @@ export declare type WriteFileStart = Message<"holdfast.v1.WriteFileStart"> & {
   size?: bigint | undefined;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1. Refused, with nothing done, where a higher one is stored (HOLDER_EPOCH_SUPERSEDED), where
+   * a lower one is (HOLDER_EPOCH_NOT_TAKEN: open or resume with it first), and where it is absent and the workspace is fenced above 0
+   * (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 8;
    */
@@ -570,7 +572,9 @@ export declare type MakeDirectoryRequest = Message<"holdfast.v1.MakeDirectoryReq
   mode?: number | undefined;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1. Refused, with nothing done, where a higher one is stored (HOLDER_EPOCH_SUPERSEDED), where
+   * a lower one is (HOLDER_EPOCH_NOT_TAKEN: open or resume with it first), and where it is absent and the workspace is fenced above 0
+   * (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 5;
    */
@@ -631,7 +635,9 @@ export declare type RemoveFileRequest = Message<"holdfast.v1.RemoveFileRequest">
   recursive: boolean;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1. Refused, with nothing done, where a higher one is stored (HOLDER_EPOCH_SUPERSEDED), where
+   * a lower one is (HOLDER_EPOCH_NOT_TAKEN: open or resume with it first), and where it is absent and the workspace is fenced above 0
+   * (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 4;
    */
@@ -693,7 +699,9 @@ export declare type MoveFileRequest = Message<"holdfast.v1.MoveFileRequest"> & {
   replace: boolean;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1. Refused, with nothing done, where a higher one is stored (HOLDER_EPOCH_SUPERSEDED), where
+   * a lower one is (HOLDER_EPOCH_NOT_TAKEN: open or resume with it first), and where it is absent and the workspace is fenced above 0
+   * (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 5;
    */
@@ -985,7 +993,7 @@ export declare const FileChangeKindSchema: GenEnum<FileChangeKind>;
  *
  * Reasons of every call: WORKSPACE_NOT_FOUND, WORKSPACE_NOT_READY, WORKSPACE_SUSPENDED, WORKSPACE_DELETING, AGENT_UNREACHABLE,
  * GUEST_TOKEN_REFUSED, GUEST_FEATURE_MISSING, PATH_OUTSIDE_WORKSPACE, FILE_ACCESS_DENIED, STREAM_CAPACITY, INVALID_REQUEST,
- * SERVICE_DRAINING.
+ * SERVICE_DRAINING. Of those that change something, too: HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_NOT_TAKEN, HOLDER_EPOCH_REQUIRED.
  *
  * @generated from service holdfast.v1.FileService
  */

@@ -320,14 +320,17 @@ export declare type InventoryServiceSuspendWorkspaceRequest = Message<"holdfast.
   workspaceId: string;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1; a present 0 is a fenced call. Stored with the workspace, unless a higher one is stored
+   * already: HOLDER_EPOCH_SUPERSEDED then, nothing is sent and nobody's terminal is ended. Absent: refused on a workspace that is fenced
+   * above 0 (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 2;
    */
   epoch?: bigint | undefined;
 
   /**
-   * Act under the stored number. Not served yet: FIELD_NOT_SERVED when set.
+   * Act whoever holds the workspace; the stored number is left as it is, and the caller is logged. Together with an epoch, as a field or
+   * as metadata: INVALID_REQUEST.
    *
    * @generated from field: bool ignore_fence = 3;
    */
@@ -402,14 +405,16 @@ export declare type DeleteWorkspaceRequest = Message<"holdfast.v1.DeleteWorkspac
   expectedSandboxUid: string;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1. Deleted only while no higher one is stored: HOLDER_EPOCH_SUPERSEDED otherwise, and nothing
+   * is sent. Absent: refused on a workspace that is fenced above 0 (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 3;
    */
   epoch?: bigint | undefined;
 
   /**
-   * Act under the stored number. Not served yet: FIELD_NOT_SERVED when set.
+   * Act whoever holds the workspace; the stored number is left as it is, and the caller is logged. Together with an epoch, as a field or
+   * as metadata: INVALID_REQUEST.
    *
    * @generated from field: bool ignore_fence = 4;
    */
@@ -633,8 +638,8 @@ export declare const InventoryService: GenService<{
    * Stops a workspace's pod and keeps its disk, without asking its guest: no quiesce, no flush. Answers after the pod has been seen
    * gone. One that is open in this process is suspended through its handle.
    *
-   * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN, HOLDER_EPOCH_REQUIRED,
-   * HOLDER_EPOCH_UNREADABLE, CLUSTER_WRITE_REFUSED.
+   * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN,
+   * HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE, CLUSTER_WRITE_REFUSED.
    *
    * @generated from rpc holdfast.v1.InventoryService.SuspendWorkspace
    */
@@ -647,7 +652,8 @@ export declare const InventoryService: GenService<{
    * Deletes a workspace *and its disk*, running or not. Answers after object, pod and disk have been seen gone. One that is not there
    * is a success.
    *
-   * Reasons: DELETE_UNCONFIRMED, WORKSPACE_REPLACED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE, CLUSTER_WRITE_REFUSED.
+   * Reasons: DELETE_UNCONFIRMED, WORKSPACE_REPLACED, HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE,
+   * CLUSTER_WRITE_REFUSED.
    *
    * @generated from rpc holdfast.v1.InventoryService.DeleteWorkspace
    */

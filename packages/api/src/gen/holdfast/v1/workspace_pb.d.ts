@@ -49,13 +49,15 @@ export declare type OpenWorkspaceRequest = Message<"holdfast.v1.OpenWorkspaceReq
   expectedSandboxUid: string;
 
   /**
-   * Fencing. Not served yet: FIELD_NOT_SERVED when set.
+   * Who holds the workspace. Neither: refused on one that is fenced above 0 (HOLDER_EPOCH_REQUIRED). Answers only after the guest, too,
+   * refuses every lower number.
    *
    * @generated from oneof holdfast.v1.OpenWorkspaceRequest.fencing
    */
   fencing: {
     /**
-     * The caller's fencing number, 0 to 2^53 − 1. A present 0 is a fenced write.
+     * The caller's fencing number, 0 to 2^53 − 1; a present 0 is a fenced call. Stored with the workspace, unless a higher one is
+     * stored already: HOLDER_EPOCH_SUPERSEDED then, and nothing is sent. Metadata `holdfast-epoch` stands for it.
      *
      * @generated from field: uint64 epoch = 5;
      */
@@ -63,7 +65,7 @@ export declare type OpenWorkspaceRequest = Message<"holdfast.v1.OpenWorkspaceReq
     case: "epoch";
   } | {
     /**
-     * Take the stored number + 1.
+     * Take the stored number + 1: it is `holder_epoch` in the answer. No two calls get the same.
      *
      * @generated from field: bool take_over = 6;
      */
@@ -190,14 +192,17 @@ export declare type SuspendWorkspaceRequest = Message<"holdfast.v1.SuspendWorksp
   workspaceId: string;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1; a present 0 is a fenced call. Stored with the workspace, unless a higher one is stored
+   * already: HOLDER_EPOCH_SUPERSEDED then, nothing is sent and nobody's terminal is ended. Absent: refused on a workspace that is fenced
+   * above 0 (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 2;
    */
   epoch?: bigint | undefined;
 
   /**
-   * Act under the stored number. Not served yet: FIELD_NOT_SERVED when set.
+   * Act whoever holds the workspace; the stored number is left as it is, and the caller is logged. Together with an epoch, as a field or
+   * as metadata: INVALID_REQUEST.
    *
    * @generated from field: bool ignore_fence = 3;
    */
@@ -280,13 +285,15 @@ export declare type ResumeWorkspaceRequest = Message<"holdfast.v1.ResumeWorkspac
   workspaceId: string;
 
   /**
-   * Fencing. Not served yet: FIELD_NOT_SERVED when set.
+   * Who holds the workspace. Neither: refused on one that is fenced above 0 (HOLDER_EPOCH_REQUIRED). Answers only after the guest, too,
+   * refuses every lower number.
    *
    * @generated from oneof holdfast.v1.ResumeWorkspaceRequest.fencing
    */
   fencing: {
     /**
-     * The caller's fencing number, 0 to 2^53 − 1. A present 0 is a fenced write.
+     * The caller's fencing number, 0 to 2^53 − 1; a present 0 is a fenced call. Stored with the workspace, unless a higher one is
+     * stored already: HOLDER_EPOCH_SUPERSEDED then, and nothing is sent. Metadata `holdfast-epoch` stands for it.
      *
      * @generated from field: uint64 epoch = 2;
      */
@@ -294,7 +301,7 @@ export declare type ResumeWorkspaceRequest = Message<"holdfast.v1.ResumeWorkspac
     case: "epoch";
   } | {
     /**
-     * Take the stored number + 1.
+     * Take the stored number + 1: it is `holder_epoch` in the answer. No two calls get the same.
      *
      * @generated from field: bool take_over = 3;
      */
@@ -378,14 +385,17 @@ export declare type DestroyWorkspaceRequest = Message<"holdfast.v1.DestroyWorksp
   deleteDisk: boolean;
 
   /**
-   * The caller's fencing number. Not served yet: FIELD_NOT_SERVED when set.
+   * The caller's fencing number, 0 to 2^53 − 1; a present 0 is a fenced call. Stored with the workspace, unless a higher one is stored
+   * already: HOLDER_EPOCH_SUPERSEDED then, nothing is sent and nobody's terminal is ended. Absent: refused on a workspace that is fenced
+   * above 0 (HOLDER_EPOCH_REQUIRED). Metadata `holdfast-epoch` stands for it.
    *
    * @generated from field: optional uint64 epoch = 3;
    */
   epoch?: bigint | undefined;
 
   /**
-   * Act under the stored number. Not served yet: FIELD_NOT_SERVED when set.
+   * Act whoever holds the workspace; the stored number is left as it is, and the caller is logged. Together with an epoch, as a field or
+   * as metadata: INVALID_REQUEST.
    *
    * @generated from field: bool ignore_fence = 4;
    */
@@ -536,6 +546,9 @@ export declare const CreatePolicySchema: GenEnum<CreatePolicy>;
 /**
  * Opens, reads, suspends, resumes and destroys workspaces.
  *
+ * Fencing: a caller that holds a workspace gives its number (epoch) with each call. A number higher than the stored one takes the workspace
+ * over; from then on every call with a lower one, or with none, that would change something is refused, also inside the guest.
+ *
  * Reasons of every call: INVALID_REQUEST, FIELD_NOT_SERVED, CLUSTER_UNAVAILABLE, CLUSTER_FORBIDDEN, SERVICE_DRAINING.
  *
  * @generated from service holdfast.v1.WorkspaceService
@@ -547,6 +560,7 @@ export declare const WorkspaceService: GenService<{
    *
    * A failed Open leaves no handle. It never deletes anything.
    * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_EXISTS, WORKSPACE_MISMATCH, WORKSPACE_REPLACED, WORKSPACE_DELETING,
+   * HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE, GUEST_FEATURE_MISSING (a guest that cannot be fenced),
    * WORKSPACE_DISK_UNUSABLE, INGRESS_UNVERIFIED, START_TIMEOUT, GUEST_PRIVILEGED, AGENT_UNREACHABLE,
    * GUEST_TOKEN_REFUSED, GUEST_PROTOCOL_MISMATCH, AGENT_ADDRESS_UNRESOLVABLE, CLUSTER_WRITE_REFUSED.
    *
@@ -579,7 +593,8 @@ export declare const WorkspaceService: GenService<{
    * Terminals of this process's callers end first, then come quiesce and flush. An error after that says so
    * (`sessions_released: true`): they stay ended.
    * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, WORKSPACE_REPLACED, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN,
-   * QUIESCE_UNCONFIRMED, FLUSH_UNCONFIRMED, CLUSTER_WRITE_REFUSED.
+   * QUIESCE_UNCONFIRMED, FLUSH_UNCONFIRMED, HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE,
+   * CLUSTER_WRITE_REFUSED.
    *
    * @generated from rpc holdfast.v1.WorkspaceService.SuspendWorkspace
    */

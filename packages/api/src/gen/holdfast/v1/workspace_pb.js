@@ -116,6 +116,9 @@ export const CreatePolicy = /*@__PURE__*/
 /**
  * Opens, reads, suspends, resumes and destroys workspaces.
  *
+ * Fencing: a caller that holds a workspace gives its number (epoch) with each call. A number higher than the stored one takes the workspace
+ * over; from then on every call with a lower one, or with none, that would change something is refused, also inside the guest.
+ *
  * Reasons of every call: INVALID_REQUEST, FIELD_NOT_SERVED, CLUSTER_UNAVAILABLE, CLUSTER_FORBIDDEN, SERVICE_DRAINING.
  *
  * @generated from service holdfast.v1.WorkspaceService
