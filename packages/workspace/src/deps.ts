@@ -23,6 +23,8 @@ export interface WorkspacePolicy {
   readonly probe: "refuse" | "report";
   /** `verify` refuses to create, adopt or wake: this release cannot verify the agent port's policy itself. */
   readonly ingress: "verify" | "unverified";
+  /** Whether a guest is dialled at its pod's address, or by the name of its Service. Undefined: its pod's address. */
+  readonly agentAddress?: "pod-ip" | "service" | undefined;
   /** When set, a standing workspace must have it. */
   readonly runtimeClassName: string | undefined;
 }

@@ -64,6 +64,21 @@ export class TransitionQueue {
     return await awaitTurn(turn, within, caller, late);
   }
 
+  /** Runs what moves no state in its turn. Nothing gives way for it, and a stop behind it only waits. */
+  async between<T>(
+    budgetMs: number,
+    caller: AbortSignal,
+    late: () => HoldfastError,
+    task: () => Promise<T>,
+  ): Promise<T> {
+    using within = new Deadline(this.#ws.deps.clock, budgetMs, caller);
+    const turn = this.#turn(async () => {
+      within.throwIfOver(); // What is over before its turn has not begun.
+      return await task();
+    });
+    return await awaitTurn(turn, within, caller, late);
+  }
+
   /**
    * Runs a stop in its turn, and makes starts before it give way, once `fence` lets it pass: who has lost the workspace to another holder
    * must not end that one's start (L23). Where the fence cannot be looked at the stop only waits for its turn.

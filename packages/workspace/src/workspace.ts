@@ -1,9 +1,11 @@
-import type { Deadline } from "@holdfast/async";
-import type { HolderEpoch, WorkspaceId } from "@holdfast/contract";
+import { type Deadline, orAborted } from "@holdfast/async";
+import type { ExecutionId, HolderEpoch, WorkspaceId } from "@holdfast/contract";
 import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
+import { cancelExecution } from "./calls/cancel-execution.ts";
 import { execute } from "./calls/execute.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
+import { reread } from "./calls/reread.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import type { WorkspaceEvents } from "./events/workspace-events.ts";
 import { fencingKey, type StopFencing, unfenced } from "./fence/fencing.ts";
@@ -27,6 +29,7 @@ import { podFactsNow } from "./verbs/pod-facts.ts";
 import { unserved } from "./verbs/quiesce.ts";
 import { resume } from "./verbs/resume.ts";
 import { type Suspended, suspend } from "./verbs/suspend.ts";
+import { WorkspaceDisk } from "./verbs/workspace-disk.ts";
 import { viewOf, type WorkspaceSummary, type WorkspaceView } from "./view.ts";
 import type { DestroyWish, FlushReport, OpenWish, Origin, QuiesceReport, ResumeWish, SuspendWish } from "./wishes.ts";
 
@@ -153,6 +156,31 @@ export class Workspace {
   /** Its files, for calls whose changes carry this epoch (L20). */
   filesUnder(epoch: HolderEpoch | undefined): WorkspaceFiles {
     return new WorkspaceFiles(this.#ws, epoch, (operation, error) => this.#named(operation, error));
+  }
+
+  /** Quiesce and flush by themselves, for calls that carry this epoch. */
+  diskUnder(epoch: HolderEpoch | undefined): WorkspaceDisk {
+    const named = (operation: string, error: unknown): unknown => this.#named(operation, error);
+    return new WorkspaceDisk(this.#ws, this.#transitions, epoch, named);
+  }
+
+  /**
+   * Ends a command and resolves once nothing of it is left. One whose end could not be confirmed keeps its pod, and is told as an event
+   * before it is thrown (L43).
+   */
+  async cancelExecution(
+    id: ExecutionId,
+    caller: AbortSignal,
+    epoch?: HolderEpoch,
+  ): Promise<{ readonly alreadyEnded: boolean }> {
+    return await this.#told("CancelExecution", () => cancelExecution(this.#ws, id, epoch, caller));
+  }
+
+  /** Looks at the object and the pod once, uncached, and takes in what somebody else did (L35). Never rejects for what it cannot read. */
+  async refresh(caller: AbortSignal): Promise<WorkspaceView> {
+    const { state } = this.#ws;
+    if (state.t === "active") await orAborted(reread(this.#ws, state.bound), caller);
+    return await this.viewNow(caller);
   }
 
   /** Runs a command, under the caller's epoch. Admission, the one rebind and the one re-read are inside. */

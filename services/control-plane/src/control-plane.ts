@@ -173,6 +173,7 @@ function workspaceDeps(
       disk: config.disk,
       probe,
       ingress: config.ingress,
+      agentAddress: config.agentAddress,
       runtimeClassName: undefined,
     },
     log: {

@@ -5,6 +5,7 @@ import type { SandboxReading } from "../ports/cluster.ts";
 import { type Guest, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
+import { agentHostOf } from "./agent-host.ts";
 import type { BindablePod } from "./bindable.ts";
 import { fenceGuest, type Judge, readAfterPod } from "./fence-guest.ts";
 import { judgePrivileges } from "./privilege.ts";
@@ -38,7 +39,9 @@ export async function dialGuest(
   within: Deadline,
   judge?: Judge,
 ): Promise<Dialled> {
-  const guest = ws.deps.guests.guest({ host: pod.ip, port: agentPort, podUid: pod.uid });
+  const host = agentHostOf(ws, sandbox, pod);
+  if (host === undefined) throw new GuestNotReached("no-connection", "its Service has no name yet");
+  const guest = ws.deps.guests.guest({ host, port: agentPort, podUid: pod.uid });
   try {
     const now = await readAfterPod(ws, sandbox, within);
     judge?.(now);

@@ -7,6 +7,7 @@ import { GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { awaitChange, rereadAfterFailureMs } from "../waiting.ts";
+import { agentHostOf } from "./agent-host.ts";
 import { bindableOf, endedByItself, isCandidate } from "./bindable.ts";
 import { type ClaimUids, readClaims } from "./claims.ts";
 import { dialGuest, guestPrivileged, ProbeUnanswered } from "./dial-guest.ts";
@@ -84,7 +85,10 @@ class Search {
   #tokenRefusedBy: PodUid | undefined;
   #dialling: PodUid | undefined;
   #dials = 0;
+  /** Where the last one was dialled. */
+  #host: string | undefined;
   #lookFailed = false;
+  #noServiceName = false;
 
   constructor(ws: Handle, terms: GuestTerms) {
     this.#ws = ws;
@@ -114,10 +118,14 @@ class Search {
     const ended = endedByItself(pods);
     if (ended) return { t: "ended", pod: ended };
     const pod = bindableOf(pods, ws.left);
-    if (!pod) return undefined;
+    const host = pod && agentHostOf(ws, sandbox, pod);
+    this.#noServiceName = pod !== undefined && host === undefined;
+    if (!pod || host === undefined) return undefined;
 
     const claimUids = await readClaims(ws, sandbox, this.#terms.acceptReplacedDisk === true, reads);
     this.#dialling = pod.uid;
+    this.#host = host;
+    ws.guestMoves.dialled(pod.uid);
     const dialled = await dialGuest(ws, sandbox, pod, within, this.#terms.judge);
     return { t: "bound", claimUids, ...dialled };
   }
@@ -140,6 +148,7 @@ class Search {
         left: this.#ws.left,
         walkedInOnTerminating: this.#walkedInOnTerminating,
         failure: this.#failure,
+        noServiceName: this.#noServiceName,
       },
     };
   }
@@ -158,7 +167,7 @@ class Search {
     // A pod that was just replaced refuses the old token. The same pod refusing it twice will not change its mind.
     const first = failure.why === "token-refused" && this.#tokenRefusedBy !== this.#dialling;
     this.#tokenRefusedBy = this.#dialling;
-    if (!first) throw notReached(this.#ws, failure);
+    if (!first) throw notReached(this.#ws, failure, this.#host);
   }
 }
 

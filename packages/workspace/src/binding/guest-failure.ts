@@ -2,8 +2,11 @@ import { HoldfastError } from "@holdfast/errors";
 import { GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 
-/** The error that a caller gets for a guest that was not reached: nothing was sent to it. */
-export function notReached(ws: Handle, failure: GuestNotReached): HoldfastError {
+/** The setting that says where guests are dialled. */
+const addressSetting = "--agent-address";
+
+/** The error that a caller gets for a guest that was not reached: nothing was sent to it. `host`: where it was dialled. */
+export function notReached(ws: Handle, failure: GuestNotReached, host?: string): HoldfastError {
   const init = { metadata: { why: failure.why }, cause: failure };
   const nothing = `Nothing was sent to the guest of workspace ${ws.id}`;
   switch (failure.why) {
@@ -24,8 +27,9 @@ export function notReached(ws: Handle, failure: GuestNotReached): HoldfastError 
       });
     case "name-unresolvable":
       return new HoldfastError("AGENT_ADDRESS_UNRESOLVABLE", {
-        ...init,
-        message: `${nothing}: its agent's name does not resolve (${failure.message}). Use the address mode pod-ip.`,
+        cause: failure,
+        metadata: { why: failure.why, host: host ?? "", setting: addressSetting },
+        message: `${nothing}: its agent's name ${host ?? ""} does not resolve (${failure.message}). Run the service where the cluster's names resolve, or with ${addressSetting} pod-ip.`,
       });
     case "retiring":
       return new HoldfastError("AGENT_RETIRING", {
@@ -36,6 +40,6 @@ export function notReached(ws: Handle, failure: GuestNotReached): HoldfastError 
 }
 
 /** A guest's failure as callers may see it. */
-export function presentable(ws: Handle, error: unknown): unknown {
-  return error instanceof GuestNotReached ? notReached(ws, error) : error;
+export function presentable(ws: Handle, error: unknown, host?: string): unknown {
+  return error instanceof GuestNotReached ? notReached(ws, error, host) : error;
 }

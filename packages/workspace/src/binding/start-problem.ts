@@ -13,6 +13,8 @@ export interface LastLook {
   readonly left: ReadonlySet<PodUid>;
   /** The first look of the wait found only a pod on its way out. */
   readonly walkedInOnTerminating: boolean;
+  /** A pod is ready, and its Service has no name to dial yet. */
+  readonly noServiceName?: boolean;
   /** The last read or dial that failed. */
   readonly failure: unknown;
 }
@@ -30,6 +32,10 @@ export function startProblemOf(look: LastLook): StartProblem {
   const { pods, left } = look;
   if (pods === undefined) return { problem: "unread", words: "its pods could not be read", pod: undefined };
   const candidate = pods.find((pod) => isCandidate(pod, left));
+  if (candidate && look.noServiceName === true) {
+    const words = `the Service of its pod ${candidate.name} never got a name`;
+    return { problem: "no_address", words, pod: candidate.name };
+  }
   if (candidate) return candidateProblem(candidate, left);
   const [leaving] = pods;
   if (leaving === undefined) return { problem: "no_pod", words: "the cluster made no pod for it", pod: undefined };

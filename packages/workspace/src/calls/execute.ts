@@ -1,8 +1,9 @@
 import type { HolderEpoch } from "@holdfast/contract";
-import { HoldfastError } from "@holdfast/errors";
+import { HoldfastError, hasReason } from "@holdfast/errors";
 import type { ExecutionEvent, ExecutionWish, Guest } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
+import { type Cancelled, confirmCancelled } from "./cancel-execution.ts";
 import { callGuest } from "./guest-call.ts";
 
 /** Runs a command in the bound guest. The one rebind and the one re-read are those of every call (guest-call.ts). */
@@ -13,16 +14,45 @@ export async function* execute(
   signal: AbortSignal,
 ): AsyncGenerator<ExecutionEvent> {
   let nextOffset = 0;
+  let started: Cancelled | undefined;
   const open = async function* (guest: Guest, bound: BoundGuest): AsyncGenerator<ExecutionEvent> {
     for await (const event of guest.execute(wish, signal)) {
-      if (event.t === "started") ws.noteBootId(bound, event.bootId);
+      if (event.t === "started") {
+        ws.noteBootId(bound, event.bootId);
+        started = startedOn(bound, event, epoch);
+      }
       if (event.t === "output") nextOffset = event.offset + event.data.length;
       if (event.t === "gap") nextOffset = event.to;
       yield event;
     }
   };
   const lost = (cause: Error): HoldfastError => outcomeUnknown(ws, cause, wish, nextOffset);
-  yield* callGuest(ws, { feature: undefined, claim: { changes: true, epoch }, open, lost }, signal);
+  try {
+    yield* callGuest(ws, { feature: undefined, claim: { changes: true, epoch }, open, lost }, signal);
+  } catch (error) {
+    if (signal.aborted || !started || !hasReason(error, "CANCELLATION_UNCONFIRMED")) throw error;
+    await confirmCancelled(ws, started, error); // Throws what is proved, or that nothing was.
+    throw confirmedLate(ws, wish, nextOffset, error);
+  }
+}
+
+/** The guest that the command runs on, whatever is bound later. */
+function startedOn(
+  { guest, pod }: BoundGuest,
+  { executionId, bootId }: Extract<ExecutionEvent, { readonly t: "started" }>,
+  epoch: HolderEpoch | undefined,
+): Cancelled {
+  const identity = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
+  return { executionId, address: guest.address, startedOn: identity, epoch };
+}
+
+/** Nothing of it is left by now; how it ended went by while that was in doubt. */
+function confirmedLate(ws: Handle, wish: ExecutionWish, nextOffset: number, cause: HoldfastError): HoldfastError {
+  return new HoldfastError("EXECUTION_DETACHED", {
+    message: `Execution ${wish.executionId} of workspace ${ws.id} has ended, which its guest confirmed only when it was asked again. Its output and result were not all delivered. Attach to it by its id, from offset ${nextOffset}.`,
+    metadata: { execution_id: wish.executionId, next_offset: String(nextOffset) },
+    cause,
+  });
 }
 
 /** Something was sent and no answer came: whether the command ran, runs or ended is not known. */

@@ -126,7 +126,7 @@ interface Failed {
 
 /** The error of a call that failed: what the workspace's own move explains outranks it. */
 async function explained(ws: Handle, bound: BoundGuest, error: unknown, call: Failed): Promise<unknown> {
-  if (!isTransportFailure(error)) return presentable(ws, error);
+  if (!isTransportFailure(error)) return presentable(ws, error, bound.guest.address.host);
   if (call.mayReread && holds(ws, bound)) await reread(ws, bound);
   const { t } = ws.state;
   if (t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);

@@ -1,6 +1,7 @@
 import { Deadline } from "@holdfast/async";
 import { bindablePodWaitMs, clusterRequestTimeoutMs, type PodUid } from "@holdfast/contract";
 import type { HoldfastError } from "@holdfast/errors";
+import { agentHostOf } from "../binding/agent-host.ts";
 import { bindableOf, endedByItself, endedWords } from "../binding/bindable.ts";
 import { findGuest, type GuestSearch } from "../binding/find-guest.ts";
 import { notUsableYet } from "../binding/start-problem.ts";
@@ -39,7 +40,8 @@ async function lookAgain(ws: Handle, { pod: { uid: lost }, guest }: BoundGuest):
     const pods = await ws.deps.cluster.readPods(found.sandbox, reads);
     const bindable = bindableOf(pods, ws.left);
     // A pod keeps its uid and not its address: its node may be started anew.
-    if (bindable?.uid === lost && bindable.ip === guest.address.host) return { t: "same" };
+    const host = bindable && agentHostOf(ws, found.sandbox, bindable);
+    if (bindable?.uid === lost && host === guest.address.host) return { t: "same" };
     const ended = endedByItself(pods);
     ws.observe({
       t: "guestLost",

@@ -177,7 +177,7 @@ export class Handle {
     this.#state = state;
     this.#transition = { cause, at: this.deps.clock.now(), epoch };
     this.waitingFor = undefined;
-    if (state.t === "active") this.#tellOf(state.bound);
+    if ((state.t === "active" || state.t === "closing") && state.bound) this.#tellOf(state.bound);
     if (before === undefined || before === boundGuestOf(state)?.guest) return;
     if (state.t === "suspended" || state.t === "gone") this.leases.end(before);
     else this.leases.retire(before);

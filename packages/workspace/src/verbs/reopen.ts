@@ -1,16 +1,24 @@
 import type { Deadline } from "@holdfast/async";
 import { hasReason } from "@holdfast/errors";
+import { hasEnded } from "../binding/bindable.ts";
 import { fenceBound, readAfterPod, StandingMoved } from "../binding/fence-guest.ts";
 import { storedEpoch } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import { GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
+import type { BoundGuest } from "../state/workspace-state.ts";
 import type { Origin } from "../wishes.ts";
 import { assertStillHeld, type StartAttempt } from "./start-attempt.ts";
 import { wake } from "./wake.ts";
 
 /** `kept`: its guest stays. Otherwise the workspace was asked to run, with this origin, and its guest must be looked for. */
 export type Reopened = { readonly kept: true } | { readonly kept: false; readonly origin: Origin };
+
+/** L42: a pod that ended, or went, is no guest to keep, though nobody has called it since. */
+async function stillRuns(ws: Handle, standing: SandboxReading, bound: BoundGuest, within: Deadline): Promise<boolean> {
+  const pods = await ws.deps.cluster.readPods(standing, within);
+  return pods.some((pod) => pod.uid === bound.pod.uid && !pod.deleting && !hasEnded(pod));
+}
 
 /**
  * A start on a workspace that is open here and untouched since (L5); undefined on any other. Its guest stays, fenced with the call's
@@ -28,6 +36,7 @@ export async function reopen(
   const { bound } = state;
   const origin = await wake(ws, standing, attempt, template, within); // Writes only what is not stored yet.
   if (origin === "resumed") return { kept: false, origin };
+  if (!(await stillRuns(ws, standing, bound, within))) return { kept: false, origin };
   if (attempt.marks.length === 0 && bound.fenced === storedEpoch(standing)) return { kept: true };
   try {
     const now = await readAfterPod(ws, standing, within);

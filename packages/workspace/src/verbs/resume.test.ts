@@ -27,9 +27,9 @@ beforeEach(async () => {
 const writes = () => on.cluster.plan.writes;
 
 describe("resume", () => {
-  it("L5 on an active workspace is confirmed by one read, and nothing is sent", async () => {
+  it("L5 on an active workspace is confirmed by reading object and pod, and nothing is sent", async () => {
     expect((await workspace.resume(resumeWish, patient)).state).toBe("running");
-    expect(on.cluster.plan.requests).toEqual(["readSandbox"]);
+    expect(on.cluster.plan.requests).toEqual(["readSandbox", "readPods"]);
     expect(on.guests.count("probe")).toBe(1);
   });
 

@@ -17,6 +17,7 @@ export interface Given {
   readonly disk?: "block" | "filesystem";
   readonly probe?: "refuse" | "report";
   readonly ingress?: "verify" | "unverified";
+  readonly agentAddress?: "pod-ip" | "service";
   readonly agentDir?: string;
   readonly allowFaults?: boolean;
   readonly insecure?: boolean;

@@ -134,6 +134,13 @@ export const settings = [
     read: oneOf("verify", "unverified"),
   },
   {
+    name: "agent-address",
+    value: "mode",
+    help: "where a guest is dialled: pod-ip or service (the name of its Service)",
+    preset: "pod-ip",
+    read: oneOf("pod-ip", "service"),
+  },
+  {
     name: "agent-dir",
     value: "path",
     help: "the bundled guest agent, for the embedded cluster",

@@ -33,6 +33,7 @@ describe("configuration", () => {
       disk: "filesystem",
       probe: undefined,
       ingress: "unverified",
+      agentAddress: "pod-ip",
       agentDir: "/agent",
       allowFaults: false,
       logLevel: "info",

@@ -26,6 +26,9 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agen
   if (embedded && given.kubeconfig !== undefined) {
     throw new StartFailure("--kubeconfig is for --cluster kubernetes; the embedded cluster writes its own");
   }
+  if (embedded && given.agentAddress === "service") {
+    throw new StartFailure("--agent-address service is for --cluster kubernetes; the embedded cluster has no names");
+  }
   if (!embedded && given.allowFaults === true) {
     throw new StartFailure("--allow-faults is for the embedded cluster; a real one has no fault knobs");
   }
@@ -43,6 +46,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agen
       disk: given.disk ?? (embedded ? "filesystem" : "block"),
       probe: given.probe ?? (embedded ? undefined : "refuse"),
       ingress: given.ingress ?? (embedded ? "unverified" : "verify"),
+      agentAddress: given.agentAddress ?? "pod-ip",
       agentDir: given.agentDir ?? agentDirDefault,
       allowFaults: given.allowFaults ?? false,
       logLevel: given.logLevel ?? "info",

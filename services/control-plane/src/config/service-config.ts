@@ -19,6 +19,8 @@ export interface ServiceConfig {
   readonly probe: "refuse" | "report" | undefined;
   /** Whether the policies that shut others out of a guest must be there. */
   readonly ingress: "verify" | "unverified";
+  /** Where a guest is dialled: at its pod's address, or by the name of its Service. */
+  readonly agentAddress: "pod-ip" | "service";
   /** Where the bundled guest agent is; used by the embedded cluster only. */
   readonly agentDir: string;
   /** Whether the embedded cluster serves its fault knobs. */
