@@ -1,4 +1,5 @@
 /** For tests of other rooms: the cluster in memory, its stand-in node, and the fault knobs. */
+export { ApiStatusError } from "../api-status-error.ts";
 export { LostReplyError, LostWatchError } from "../faults/fate.ts";
 export * from "../faults/fault-rule.ts";
 export * from "../faults/faults.ts";

@@ -1,0 +1,80 @@
+import type { KubeObject } from "@holdfast/embedded-cluster/testing";
+import type { ForeignDeed } from "./steps.ts";
+import { hasEnded, isDying, modeOf, storedEpochOf } from "./world/facts.ts";
+import { objectNames } from "./world/object-names.ts";
+import { sandboxName, type World } from "./world/world.ts";
+
+/** What somebody else does, by the object contract or by force. One that finds nothing to do it to does nothing. */
+export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<void> {
+  const api = world.cluster.api("somebody");
+  const { sandbox, pods } = world.history.now();
+  const place = { resource: objectNames.sandboxes, namespace: "default", name: sandboxName };
+  const pod = pods.find((one) => !hasEnded(one));
+  const on = pod && { namespace: "default", name: pod.metadata.name };
+  const ignored = (): undefined => undefined; // It lost a race with the cluster itself, as somebody's kubectl would.
+  switch (deed) {
+    case "delete":
+      if (sandbox) await api.delete(place, { propagationPolicy: "Background" }).catch(ignored);
+      return;
+    case "recreate":
+      if (!sandbox) return;
+      await api.delete(place, { propagationPolicy: "Background" }).catch(ignored);
+      await api.create(objectNames.sandboxes, "default", bare(sandbox)).catch(ignored);
+      return;
+    case "suspend":
+    case "wake":
+      await changeMode(world, deed === "wake" ? "Running" : "Suspended").catch(ignored);
+      return;
+    case "fence":
+      if (!sandbox) return;
+      await api
+        .patch(place, "application/merge-patch+json", {
+          metadata: { annotations: { "sandbox.namzu.ai/holder-epoch": String(storedEpochOf(sandbox) + 2) } },
+        })
+        .catch(ignored);
+      return;
+    case "kill_pod":
+      if (on) await world.cluster.node.evict(on).catch(ignored);
+      return;
+    case "drain_pod":
+      if (on && pod && !isDying(pod)) {
+        await api.delete({ resource: objectNames.pods, ...on }, { gracePeriodSeconds: 30 }).catch(ignored);
+      }
+      return;
+    case "kill_container":
+      if (on) await world.cluster.node.killContainer(on).catch(ignored);
+      return;
+    case "lose_claim":
+      await api
+        .delete({ resource: objectNames.claims, namespace: "default", name: `workspace-${sandboxName}` })
+        .catch(ignored);
+      return;
+  }
+}
+
+/** As the other tool of this contract does it: the mode, its stamp, and no mark of ours. */
+async function changeMode(world: World, mode: "Running" | "Suspended"): Promise<void> {
+  const { sandbox } = world.history.now();
+  if (!sandbox || isDying(sandbox) || modeOf(sandbox) === mode) return;
+  const stamp = new Date(world.clock.now() + 1).toISOString();
+  await world.cluster
+    .api("somebody")
+    .patch(
+      { resource: objectNames.sandboxes, namespace: "default", name: sandboxName },
+      "application/merge-patch+json",
+      {
+        metadata: { annotations: { "sandbox.namzu.ai/operating-mode-changed-at": stamp } },
+        spec: { operatingMode: mode },
+      },
+    );
+}
+
+/** The same workspace made anew by somebody: nothing of ours on it but the contract's. */
+function bare(sandbox: KubeObject): KubeObject {
+  return {
+    apiVersion: sandbox.apiVersion,
+    kind: sandbox.kind,
+    metadata: { name: sandbox.metadata.name, namespace: "default" },
+    spec: { ...(sandbox.spec as object), operatingMode: "Running" },
+  };
+}

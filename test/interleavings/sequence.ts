@@ -1,0 +1,55 @@
+import { judge, type Violation } from "./judge.ts";
+import { Play } from "./play.ts";
+import type { Sequence } from "./steps.ts";
+import type { Tally } from "./tally.ts";
+import type { CallRecord } from "./world/calls.ts";
+import { isUp } from "./world/facts.ts";
+import { type PatchMutation, World } from "./world/world.ts";
+
+/** Plays one sequence to its end and says what was wrong with it. */
+export async function runSequence(
+  { theme, prologue, steps }: Sequence,
+  tally: Tally,
+  mutation?: PatchMutation,
+): Promise<readonly Violation[]> {
+  const world = await World.start(mutation);
+  try {
+    const play = new Play(world, theme, tally);
+    if (prologue !== "none") await play.ask("open", 0);
+    if (prologue === "suspended") await play.ask("suspend", 0);
+    for (const step of steps) await play.step(step);
+    tally.takeMet();
+    await play.heal();
+    const violations = [...judge(world)];
+    const unanswered = world.calls.filter(({ answer, isAbandoned }) => answer === undefined && !isAbandoned);
+    for (const { id, verb } of unanswered) {
+      violations.push({
+        promise: "every call ends",
+        what: `call ${id} (${verb}) did not, though all was well for minutes`,
+      });
+    }
+    if (violations.length > 0) return violations;
+    return [...(await endsUsable(world, play)), ...judge(world)];
+  } finally {
+    await world.stop();
+  }
+}
+
+/** No handle ends where no verb leads on: the newest holder gets a guest, by the ways out that the errors name. */
+async function endsUsable(world: World, play: Play): Promise<readonly Violation[]> {
+  const told: CallRecord[] = [];
+  for (let tries = 0; tries < 4; tries += 1) {
+    const call = await play.ask("take_over", 0);
+    told.push(call);
+    // The way out that the error names: to go on with the disk that stands.
+    if (call.answer?.t === "error" && call.answer.reason === "WORKSPACE_REPLACED") play.acceptsReplacedDisk = true;
+    if (call.answer?.t !== "ok") continue;
+    return isUp(world.history.now())
+      ? []
+      : [{ promise: "an Open leads on", what: "it was answered, and no pod is up" }];
+  }
+  const words = told.map(({ answer }) =>
+    answer?.t === "error" ? `${answer.reason}: ${answer.error.message}` : "unanswered",
+  );
+  return [{ promise: "no handle ends where no verb leads on", what: words.join(" | ") }];
+}

@@ -1,0 +1,190 @@
+import fc from "fast-check";
+import type { Verb } from "./world/calls.ts";
+import type { GuestFault, GuestVerb } from "./world/model-guests.ts";
+
+export const foreignDeeds = [
+  "delete",
+  "recreate",
+  "suspend",
+  "wake",
+  "fence",
+  "kill_pod",
+  "drain_pod",
+  "kill_container",
+  "lose_claim",
+] as const;
+export type ForeignDeed = (typeof foreignDeeds)[number];
+
+export const apiFaults = [
+  "refuse_409",
+  "refuse_422",
+  "busy_429",
+  "error_500",
+  "lost_before",
+  "lost_after",
+  "late",
+  "held",
+] as const;
+export type ApiFault = (typeof apiFaults)[number];
+
+export const faultedRequests = [
+  "create sandbox",
+  "patch sandbox",
+  "delete sandbox",
+  "get sandbox",
+  "list pods",
+  "delete pod",
+] as const;
+export type FaultedRequestName = (typeof faultedRequests)[number];
+
+/** How a caller presents itself: 0 never with an epoch; the others as below. */
+export interface CallStep {
+  readonly t: "call";
+  readonly caller: number;
+  readonly replica: number;
+  readonly verb: Verb;
+  readonly ignoresFence: boolean;
+  readonly leavesOnFailure: boolean;
+  /** When the caller goes away; undefined: it waits. */
+  readonly goesAfterMs: number | undefined;
+}
+
+export type Step =
+  | CallStep
+  | { readonly t: "foreign"; readonly deed: ForeignDeed }
+  | {
+      readonly t: "api_fault";
+      readonly request: FaultedRequestName;
+      readonly fault: ApiFault;
+      readonly landsAfterMs: number;
+    }
+  | { readonly t: "guest_fault"; readonly verb: GuestVerb; readonly fault: GuestFault }
+  | { readonly t: "controller"; readonly does: "stall" | "catch_up" | "restart" }
+  | { readonly t: "watches"; readonly does: "drop" | "stall" | "catch_up" }
+  | { readonly t: "node"; readonly steps: number }
+  | { readonly t: "node_habit"; readonly works: boolean }
+  | { readonly t: "restart"; readonly replica: number }
+  | { readonly t: "pass"; readonly ms: number }
+  | { readonly t: "clock_back"; readonly ms: number }
+  /** Lets only some of what is ready run, so that the next step meets calls half way. */
+  | { readonly t: "turns"; readonly count: number };
+
+/** What a sequence is about. */
+export interface Theme {
+  readonly name: string;
+  readonly verbs: readonly Verb[];
+  readonly foreign: readonly ForeignDeed[];
+  /** Callers that present an epoch of their own. */
+  readonly fenced: boolean;
+}
+
+const calm: readonly ForeignDeed[] = ["kill_pod", "drain_pod", "kill_container"];
+const all: readonly Verb[] = [
+  "open",
+  "take_over",
+  "resume",
+  "suspend",
+  "destroy",
+  "delete",
+  "object_suspend",
+  "object_delete",
+  "execute",
+  "program",
+  "read",
+  "close",
+];
+const unfenced = all.filter((verb) => verb !== "take_over");
+
+export const themes: readonly Theme[] = [
+  { name: "anything, fenced", verbs: all, foreign: foreignDeeds, fenced: true },
+  {
+    name: "anything, unfenced",
+    verbs: unfenced,
+    foreign: foreignDeeds.filter((deed) => deed !== "fence"),
+    fenced: false,
+  },
+  {
+    name: "take-overs",
+    verbs: ["open", "take_over", "resume", "suspend", "execute", "program"],
+    foreign: calm,
+    fenced: true,
+  },
+  {
+    name: "nobody asks for an end",
+    verbs: ["open", "resume", "execute", "program", "read", "close"],
+    foreign: calm,
+    fenced: false,
+  },
+  {
+    name: "suspends and resumes",
+    verbs: ["open", "resume", "suspend", "object_suspend", "execute", "read"],
+    foreign: ["suspend", "wake", "drain_pod"],
+    fenced: false,
+  },
+];
+
+export const callersMax = 4;
+
+/** A step of a sequence with this theme. */
+export function stepOf(theme: Theme): fc.Arbitrary<Step> {
+  const call: fc.Arbitrary<Step> = fc.record({
+    t: fc.constant("call" as const),
+    caller: fc.nat(callersMax - 1),
+    replica: fc.nat(1),
+    verb: fc.constantFrom(...theme.verbs),
+    ignoresFence: fc.boolean().chain((first) => (first ? fc.boolean() : fc.constant(false))),
+    leavesOnFailure: fc.boolean(),
+    goesAfterMs: fc.constantFrom(undefined, undefined, undefined, 0, 30, 5_000),
+  });
+  const of = <T extends Step["t"]>(t: T) => fc.constant(t);
+  const idle: fc.Arbitrary<Step> = fc.record({ t: of("turns"), count: fc.integer({ min: 0, max: 6 }) });
+  return fc.oneof(
+    { withCrossShrink: true }, // A failing sequence becomes simple by its steps doing nothing.
+    { weight: 3, arbitrary: idle },
+    { weight: 10, arbitrary: call },
+    { weight: 3, arbitrary: fc.record({ t: of("foreign"), deed: fc.constantFrom(...theme.foreign) }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        t: of("api_fault"),
+        request: fc.constantFrom(...faultedRequests),
+        fault: fc.constantFrom(...apiFaults),
+        landsAfterMs: fc.constantFrom(10, 700, 20_000, 45_000),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        t: of("guest_fault"),
+        verb: fc.constantFrom<GuestVerb>("fence", "probe", "execute", "health", "flush"),
+        fault: fc.constantFrom<GuestFault>("lost_before", "lost_after", "slow", "unreached"),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ t: of("controller"), does: fc.constantFrom("stall", "catch_up", "restart") }) },
+    { weight: 1, arbitrary: fc.record({ t: of("watches"), does: fc.constantFrom("drop", "stall", "catch_up") }) },
+    { weight: 3, arbitrary: fc.record({ t: of("node"), steps: fc.integer({ min: 1, max: 4 }) }) },
+    { weight: 2, arbitrary: fc.record({ t: of("node_habit"), works: fc.boolean() }) },
+    { weight: 1, arbitrary: fc.record({ t: of("restart"), replica: fc.nat(1) }) },
+    { weight: 5, arbitrary: fc.record({ t: of("pass"), ms: fc.constantFrom(0, 50, 1_000, 11_000, 130_000) }) },
+    { weight: 1, arbitrary: fc.record({ t: of("clock_back"), ms: fc.constantFrom(1, 60_000) }) },
+  ) as fc.Arbitrary<Step>;
+}
+
+/** How a workspace stands when a sequence begins. */
+export const prologues = ["none", "running", "suspended"] as const;
+export type Prologue = (typeof prologues)[number];
+
+export interface Sequence {
+  readonly theme: Theme;
+  readonly prologue: Prologue;
+  readonly steps: readonly Step[];
+}
+
+/** One sequence: its theme, how it begins, and its steps. */
+export const sequences: fc.Arbitrary<Sequence> = fc.constantFrom(...themes).chain((theme) =>
+  fc.record({
+    theme: fc.constant(theme),
+    prologue: fc.constantFrom(...prologues),
+    steps: fc.array(stepOf(theme), { minLength: 30, maxLength: 45 }),
+  }),
+);

@@ -1,0 +1,38 @@
+/** Counts what sequences were made of, so that a check that never met something is seen. */
+export class Tally {
+  readonly #counts = new Map<string, Map<string, number>>();
+  #watched: { readonly id: string; readonly met: () => number }[] = [];
+
+  count(group: string, what: string, by = 1): void {
+    const counts = this.#counts.get(group) ?? new Map<string, number>();
+    counts.set(what, (counts.get(what) ?? 0) + by);
+    this.#counts.set(group, counts);
+  }
+
+  /** Counts, when the sequence is over, how often a rule was met. */
+  watch(id: string, met: () => number): void {
+    this.#watched.push({ id, met });
+  }
+
+  takeMet(): void {
+    for (const { id, met } of this.#watched) this.count("fault", id, met());
+    this.#watched = [];
+  }
+
+  of(group: string): ReadonlyMap<string, number> {
+    return this.#counts.get(group) ?? new Map();
+  }
+
+  /** A line for each. */
+  table(): string {
+    return [...this.#counts]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([group, counts]) => {
+        const lines = [...counts]
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .map(([what, times]) => `  ${what.padEnd(44)} ${times}`);
+        return `${group}\n${lines.join("\n")}`;
+      })
+      .join("\n");
+  }
+}

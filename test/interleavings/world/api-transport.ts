@@ -1,0 +1,113 @@
+import { orAborted } from "@holdfast/async";
+import {
+  ApiStatusError,
+  type KubeObject,
+  LostReplyError,
+  type ResourceApi,
+  type ResourceRef,
+} from "@holdfast/embedded-cluster/testing";
+import { type ApiAnswer, type ApiRequest, type ApiStream, type ApiTransport, NoAnswer } from "@holdfast/kube";
+
+/** A request that was carried out or refused, as its caller composed it. */
+export interface SentRequest {
+  readonly method: ApiRequest["method"];
+  readonly plural: string;
+  readonly name: string;
+  readonly body: unknown;
+}
+
+/** Told of each request: before it is sent, and of the answer that came. */
+export interface TransportWitness {
+  sent(request: SentRequest): void;
+  /** May change what is sent: how a guard in a patch is taken out, to see that the check notices. */
+  patchOf?(operations: readonly unknown[]): readonly unknown[];
+}
+
+/** Requests of the product's own Kubernetes client, carried out by a cluster in this process. */
+export class MemoryTransport implements ApiTransport {
+  readonly #api: ResourceApi;
+  readonly #witness: TransportWitness;
+  readonly #closed = new AbortController();
+
+  constructor(api: ResourceApi, witness: TransportWitness) {
+    this.#api = api;
+    this.#witness = witness;
+  }
+
+  async send(request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
+    if (signal.aborted || this.#closed.signal.aborted)
+      throw new NoAnswer(false, "it was given up before it was sent", signal.reason);
+    const until = AbortSignal.any([signal, this.#closed.signal]);
+    try {
+      const body = await orAborted(this.#carryOut(request), until);
+      return { status: request.method === "POST" ? 201 : 200, body, retryAfterMs: undefined };
+    } catch (error) {
+      if (error instanceof ApiStatusError) {
+        const seconds = error.status.details?.retryAfterSeconds;
+        return {
+          status: error.status.code,
+          body: error.status,
+          retryAfterMs: seconds === undefined ? undefined : seconds * 1_000,
+        };
+      }
+      if (error instanceof LostReplyError || until.aborted) throw new NoAnswer(true, String(error), error);
+      throw error;
+    }
+  }
+
+  async stream(request: ApiRequest, signal: AbortSignal): Promise<ApiStream> {
+    const { resource, namespace } = placeOf(request.path);
+    const until = AbortSignal.any([signal, this.#closed.signal]);
+    const selects = selectorOf(request.query?.labelSelector);
+    const api = this.#api;
+    const version = request.query?.resourceVersion ?? "0";
+    return {
+      statusCode: 200,
+      headers: {},
+      async *[Symbol.asyncIterator]() {
+        for await (const { type, object } of api.watch(resource, version, until, namespace)) {
+          if (type !== "BOOKMARK" && !selects(object)) continue;
+          yield Buffer.from(`${JSON.stringify({ type, object })}\n`);
+        }
+      },
+    };
+  }
+
+  close(): void {
+    this.#closed.abort(new Error("the client is closed"));
+  }
+
+  async #carryOut({ method, path, query, body }: ApiRequest): Promise<unknown> {
+    const { resource, namespace, name } = placeOf(path);
+    const json = body?.json;
+    this.#witness.sent({ method, plural: resource.plural, name, body: json });
+    const ref = { resource, namespace, name };
+    if (method === "GET" && name !== "") return await this.#api.get(ref);
+    if (method === "GET") {
+      const { items, resourceVersion } = await this.#api.list(resource, namespace);
+      return { kind: "List", metadata: { resourceVersion }, items: items.filter(selectorOf(query?.labelSelector)) };
+    }
+    if (method === "POST") return await this.#api.create(resource, namespace, json as KubeObject);
+    if (method === "DELETE") return await this.#api.delete(ref, json as Parameters<ResourceApi["delete"]>[1]);
+    const operations = json as readonly unknown[];
+    return await this.#api.patch(ref, "application/json-patch+json", this.#witness.patchOf?.(operations) ?? operations);
+  }
+}
+
+/** Where a path leads: a collection, or an object in it. */
+function placeOf(path: string): { resource: ResourceRef; namespace: string; name: string } {
+  const parts = path.split("/").slice(1);
+  const core = parts[0] === "api";
+  const [group = "", version = ""] = core ? ["", parts[1]] : [parts[1], parts[2]];
+  const rest = parts.slice(core ? 2 : 3);
+  const [, namespace = "", plural = "", name = ""] = rest;
+  return { resource: { group, version, plural }, namespace, name };
+}
+
+/** `key=value`, the only kind that the product asks for. */
+function selectorOf(selector: string | undefined): (object: KubeObject) => boolean {
+  if (selector === undefined) return () => true;
+  const [key = "", value] = selector.split("=");
+  return (object) =>
+    value === undefined ? key in (object.metadata.labels ?? {}) : object.metadata.labels?.[key] === value;
+}

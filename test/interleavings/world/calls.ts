@@ -1,0 +1,50 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+
+export type Verb =
+  | "open"
+  | "take_over"
+  | "resume"
+  | "suspend"
+  | "destroy"
+  | "delete"
+  | "object_suspend"
+  | "object_delete"
+  | "execute"
+  | "program"
+  | "read"
+  | "close";
+
+export const stopVerbs: readonly Verb[] = ["suspend", "destroy", "object_suspend"];
+export const deleteVerbs: readonly Verb[] = ["delete", "object_delete"];
+export const startVerbs: readonly Verb[] = ["open", "take_over", "resume"];
+
+/** One call of one caller, and what became of it. */
+export interface CallRecord {
+  readonly id: number;
+  readonly caller: number;
+  readonly replica: number;
+  readonly verb: Verb;
+  /** What the caller presents; undefined: none. For a take-over, what it was given. */
+  epoch: number | undefined;
+  readonly ignoresFence: boolean;
+  readonly leavesOnFailure: boolean;
+  readonly stateBefore: string;
+  readonly fromRevision: number;
+  toRevision: number | undefined;
+  answer: Answer | undefined;
+  /** Its replica was killed, or its caller went away: nobody heard an answer. */
+  isAbandoned: boolean;
+  /** A pod was bindable when this call's process read the pods last. */
+  sawBindable: boolean;
+}
+
+export type Answer =
+  | { readonly t: "ok"; readonly state: string | undefined; readonly epoch: number | undefined }
+  | { readonly t: "error"; readonly reason: string; readonly error: Error };
+
+const current = new AsyncLocalStorage<CallRecord>();
+
+/** Whose work this is, however many awaits later. */
+export const currentCall = (): CallRecord | undefined => current.getStore();
+
+export const inCall = <T>(call: CallRecord, work: () => T): T => current.run(call, work);
