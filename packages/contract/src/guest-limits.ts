@@ -20,6 +20,11 @@ export const executionLogsMaxBytes = 256 * 1024 * 1024;
 /** Stretches of one stream that a log keeps; a program that switches streams more often loses older output. */
 export const executionLogPiecesMax = 8_192;
 
+/** The most input in one write to a command's standard input. */
+export const stdinWriteMaxBytes = 64 * 1024;
+/** Arguments of one command that a list of commands names, in bytes. */
+export const executionListArgsMaxBytes = 512;
+
 /** Between SIGTERM and SIGKILL of a cancelled or timed-out command. */
 export const cancelGraceDefaultMs = 250;
 /** The longest such time that a caller may ask for. */

@@ -13,7 +13,7 @@ import { stopGuest } from "./disk/stop-guest.ts";
 import { baseEnvironment } from "./execution/command-environment.ts";
 import { routeExecutions } from "./execution/execution-routes.ts";
 import { ExecutionTable } from "./execution/execution-table.ts";
-import { OutputPipes } from "./execution/output-pipes.ts";
+import { Tombstones } from "./execution/tombstones.ts";
 import { routeFence } from "./fence/fence-routes.ts";
 import { admissionBy } from "./fence/judged-methods.ts";
 import { openFence } from "./fence/open-fence.ts";
@@ -23,6 +23,8 @@ import { Staging } from "./file/staging.ts";
 import { WorkspaceTree } from "./file/workspace-tree.ts";
 import { readOwnStatus } from "./probe.ts";
 import { serveReadiness } from "./ready-server.ts";
+import { chooseSpawner } from "./spawn/choose-spawner.ts";
+import { choosePipes } from "./spawn/pipes.ts";
 
 /** A running agent. */
 export interface Agent {
@@ -39,6 +41,7 @@ const lastResultsMs = 2_000;
 
 /** What this agent serves; each name is announced only with the methods behind it. */
 export const servedFeatures: readonly GuestFeature[] = [
+  "execution-control",
   "executions",
   "files",
   "flush",
@@ -57,12 +60,16 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const helpers = new Set<number>();
   const scope = processScopeOf(`HOLDFAST_GUEST=${config.bootId}`, helpers);
   const quiet = new Quiet();
-  const pipes = new OutputPipes(join(dirname(config.readySocket), "pipes"));
+  const spawner = chooseSpawner();
+  const pipes = choosePipes(join(dirname(config.readySocket), "pipes"));
   const table = new ExecutionTable({
     workspaceRoot: config.workspaceRoot,
     environment,
     clock: systemClock,
+    spawner,
     pipes,
+    tombstones: await Tombstones.open(stateDirectory, config.bootId, systemClock.now),
+    bootId: config.bootId,
     quiet,
   });
   const router = new Router(admissionBy(fence));
@@ -87,12 +94,13 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       holderEpoch: fence.epoch,
       unconfirmedExecutions: table.unconfirmed.slice(0, leftoversNamedMax).map(({ wish }) => wish.id),
     }))
-    .unary(AgentService.method.probe, async () => ({ processStatus: await readOwnStatus(environment, helpers) }));
+    .unary(AgentService.method.probe, async () => ({
+      processStatus: await readOwnStatus({ spawner, pipes, environment, helpers }),
+    }));
 
   const link = new LinkServer({ token: config.token, bootId: config.bootId, features }, router, systemClock);
   const port = await link.listen(config.host, config.port);
   const readiness = await serveReadiness(config.readySocket, () => !quiet.isRetired);
-  pipes.prepare();
   return {
     port,
     async stop() {

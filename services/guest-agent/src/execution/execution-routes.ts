@@ -1,10 +1,17 @@
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
-import { cancelGraceDefaultMs, cancelGraceMaxMs } from "@holdfast/contract";
+import {
+  cancelGraceDefaultMs,
+  cancelGraceMaxMs,
+  executionListArgsMaxBytes,
+  stdinWriteMaxBytes,
+} from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type Router } from "@holdfast/guest-link";
 import type { Fence } from "../fence/fence.ts";
 import type { Execution } from "./execution.ts";
 import { beyondEnd, type ExecutionTable } from "./execution-table.ts";
+import { executionOf } from "./execution-view.ts";
 import { OutputFollower } from "./output-follower.ts";
+import { parseSignal } from "./signal-group.ts";
 import { invalid, parseDuration, parseExecutionId, parseStart } from "./start-wish.ts";
 
 /** Serves executions. */
@@ -36,7 +43,48 @@ export function routeExecutions(router: Router, table: ExecutionTable, fence: Fe
       const alreadyEnded = execution.state.t === "ended";
       await execution.end("cancelled", graceMs, () => fence.admit(epoch));
       return { alreadyEnded };
-    });
+    })
+    .unary(ExecutionService.method.signalExecution, async (request, { epoch }) => {
+      expectBoot(request.expectedBootId, bootId);
+      const signal = parseSignal(request.signal);
+      const execution = table.require(parseExecutionId(request.executionId));
+      return { alreadyEnded: !(await execution.signal(signal, () => fence.admit(epoch))) };
+    })
+    .unary(ExecutionService.method.writeStdin, async (request, { epoch, signal }) => {
+      const { data, end } = request;
+      if (data.length > stdinWriteMaxBytes) throw tooLong(data.length);
+      const offset = parseOffset(request.offset);
+      const execution = table.require(parseExecutionId(request.executionId));
+      // Streamed input of a lower epoch ends with a raise: what waits for room in the pipe is taken back.
+      const raised = new AbortController();
+      const forget = fence.onRaise(epoch, (why) => raised.abort(why));
+      try {
+        const { nextOffset, closed } = await execution.write(
+          { offset, data, end },
+          { effect: (change) => fence.effect(epoch, change), signal: AbortSignal.any([signal, raised.signal]) },
+        );
+        return { nextOffset: BigInt(nextOffset), closed };
+      } finally {
+        forget();
+      }
+    })
+    .unary(ExecutionService.method.getExecution, async (request) => {
+      const execution = table.require(parseExecutionId(request.executionId));
+      await execution.lookAgain();
+      return { execution: executionOf(execution), bootId };
+    })
+    .unary(ExecutionService.method.listExecutions, async () => ({
+      executions: table.all.map((execution) => executionOf(execution, executionListArgsMaxBytes)),
+      bootId,
+    }));
+}
+
+function tooLong(bytes: number): AnsweredError {
+  return new AnsweredError(
+    "INVALID_REQUEST",
+    `Nothing was written: data has ${bytes} bytes, and one write carries at most ${stdinWriteMaxBytes} (stdinWriteMaxBytes).`,
+    { field: "data", bytes: String(bytes), limit: String(stdinWriteMaxBytes), setting: "stdinWriteMaxBytes" },
+  );
 }
 
 interface FollowWish {

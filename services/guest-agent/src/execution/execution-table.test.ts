@@ -13,12 +13,15 @@ import {
 } from "@holdfast/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Quiet } from "../disk/quiet.ts";
+import { FifoPipes } from "../spawn/fifo-pipes.ts";
+import { NodeSpawner } from "../spawn/node-spawner.ts";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { Execution } from "./execution.ts";
 import { ExecutionTable } from "./execution-table.ts";
-import { OutputPipes } from "./output-pipes.ts";
 import { parseExecutionId, parseStart } from "./start-wish.ts";
 import { Tombstones } from "./tombstones.ts";
+
+const unkept = { append: () => undefined, tidy: async () => undefined };
 
 function tableOf() {
   const root = mkdtempSync(join(tmpdir(), "holdfast-table-test-"));
@@ -28,7 +31,10 @@ function tableOf() {
     workspaceRoot: root,
     environment,
     clock,
-    pipes: new OutputPipes(join(root, "pipes")),
+    spawner: new NodeSpawner(),
+    pipes: new FifoPipes(join(root, "pipes")),
+    tombstones: new Tombstones("boot-1", unkept, clock.now),
+    bootId: "boot-1",
     quiet: new Quiet(),
   });
   onTestFinished(async () => {
@@ -64,7 +70,7 @@ describe("a command that is bound to its client", () => {
       0,
     );
     execution.adopt(owner);
-    execution.disown(owner, false);
+    execution.disown(owner, "lost");
     clock.pass(orphanAfterMs - 1);
     expect(execution.state.t).toBe("running");
     clock.pass(1);
@@ -75,7 +81,7 @@ describe("a command that is bound to its client", () => {
     const { table, clock } = tableOf();
     const { execution } = await table.start(wishOf("kept", ["sleep", "300"], { onDisconnect: OnDisconnect.CANCEL }), 0);
     execution.adopt(owner);
-    execution.disown(owner, false);
+    execution.disown(owner, "lost");
     clock.pass(orphanAfterMs - 1);
     execution.adopt({ position: 0 });
     clock.pass(orphanAfterMs * 2);
@@ -87,7 +93,7 @@ describe("a command that is bound to its client", () => {
     const { table, clock } = tableOf();
     const { execution } = await table.start(wishOf("free", ["sleep", "300"]), 0);
     execution.adopt(owner);
-    execution.disown(owner, false);
+    execution.disown(owner, "lost");
     clock.pass(orphanAfterMs * 100);
     expect(execution.state.t).toBe("running");
   });
@@ -158,10 +164,12 @@ describe("records", () => {
 
 describe("tombstones", () => {
   it("G6 are bounded: the oldest go first", () => {
-    const tombstones = new Tombstones(new HandClock(), 3);
-    const ids = ["a", "b", "c", "d"].map(parseExecutionId);
-    for (const id of ids) tombstones.add(id, `hash of ${id}`);
-    expect(ids.map((id) => tombstones.hashOf(id))).toEqual([undefined, "hash of b", "hash of c", "hash of d"]);
+    const tombstones = new Tombstones("boot-1", unkept, new HandClock().now, 4);
+    const ids = ["runs", "a", "b", "c", "d"].map(parseExecutionId);
+    for (const id of ids) tombstones.begin(id, `hash of ${id}`);
+    for (const id of ids.slice(1)) tombstones.end(id);
+    const hashes = ids.map((id) => tombstones.get(id)?.hash);
+    expect(hashes).toEqual(["hash of runs", undefined, "hash of b", "hash of c", "hash of d"]);
   });
 });
 

@@ -4,17 +4,20 @@ import { type ExecutionId, executionKeptMs, executionRecordsMax, retainedExecuti
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Quiet } from "../disk/quiet.ts";
 import { Execution } from "./execution.ts";
+import type { LaunchNeeds } from "./launch.ts";
 import { LogBudget } from "./log-budget.ts";
-import type { OutputPipes } from "./output-pipes.ts";
 import { directoryOf, type StartWish } from "./start-wish.ts";
-import { Tombstones } from "./tombstones.ts";
+import type { Tombstones } from "./tombstones.ts";
 
-export interface ExecutionTableOptions {
+export interface ExecutionTableOptions extends LaunchNeeds {
   readonly workspaceRoot: string;
   /** What every command finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
   readonly clock: Clock;
-  readonly pipes: OutputPipes;
+  /** The ids that were used. */
+  readonly tombstones: Tombstones;
+  /** Of this agent process. */
+  readonly bootId: string;
   /** Lets starts through, or not. */
   readonly quiet: Quiet;
 }
@@ -37,7 +40,7 @@ export class ExecutionTable {
 
   constructor(options: ExecutionTableOptions) {
     this.#options = options;
-    this.#tombstones = new Tombstones(options.clock);
+    this.#tombstones = options.tombstones;
   }
 
   /**
@@ -67,16 +70,18 @@ export class ExecutionTable {
     this.#makeRoom();
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const execution = new Execution(wish, `${markerName}=${marker}`, {
+      ...this.#options,
       budget: this.#budget,
-      pipes: this.#options.pipes,
-      clock: this.#options.clock,
     });
+    // Before the spawn: an agent process that comes after this one must not run it again (G6).
+    this.#tombstones.begin(wish.id, wish.hash);
     this.#records.set(wish.id, execution);
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {
       await execution.start(cwd, environment);
     } catch (error) {
       this.#records.delete(wish.id);
+      this.#tombstones.withdraw(wish.id);
       execution.log.dispose();
       throw error;
     }
@@ -84,14 +89,22 @@ export class ExecutionTable {
     return { execution, joined: false };
   }
 
-  /** The command of this id. Throws EXECUTION_NOT_FOUND. */
+  /** The command of this id. Throws EXECUTION_NOT_FOUND, or EXECUTION_LOST when a former agent process had it. */
   require(id: ExecutionId): Execution {
     const execution = this.#records.get(id);
     if (execution !== undefined) return execution;
-    const message = this.#tombstones.has(id)
-      ? `Execution ${id} ended, and its record has expired.`
-      : `This guest knows no execution ${id}.`;
+    const stone = this.#tombstones.get(id);
+    if (stone !== undefined && stone.bootId !== this.#options.bootId) throw lost(id, stone.bootId);
+    const message =
+      stone !== undefined
+        ? `Execution ${id} ended, and its record has expired.`
+        : `This guest knows no execution ${id}.`;
     throw new AnsweredError("EXECUTION_NOT_FOUND", message, { execution_id: id });
+  }
+
+  /** All whose record is kept. */
+  get all(): readonly Execution[] {
+    return [...this.#records.values()];
   }
 
   get running(): readonly Execution[] {
@@ -108,9 +121,10 @@ export class ExecutionTable {
   }
 
   #refuseIfBuried(wish: StartWish): void {
-    const hash = this.#tombstones.hashOf(wish.id);
-    if (hash === undefined) return;
-    if (hash !== wish.hash) throw otherRequest(wish.id);
+    const stone = this.#tombstones.get(wish.id);
+    if (stone === undefined) return;
+    if (stone.hash !== wish.hash) throw otherRequest(wish.id);
+    if (stone.bootId !== this.#options.bootId) throw lost(wish.id, stone.bootId);
     throw new AnsweredError(
       "EXECUTION_NOT_FOUND",
       `Execution ${wish.id} ran and ended, and its record has expired. It was not run again; use another id for another run.`,
@@ -120,6 +134,7 @@ export class ExecutionTable {
 
   #hasEnded(execution: Execution): void {
     this.#budget.ended(execution.log);
+    this.#tombstones.end(execution.wish.id);
     const at = this.#options.clock.monotonicMs() + keptMsOf(execution);
     this.#expiry.set(execution, at);
     if (at < this.#sweepAtMs) this.#sweepAt(at);
@@ -162,8 +177,6 @@ export class ExecutionTable {
 
   #bury(execution: Execution): void {
     this.#expiry.delete(execution);
-    // The tombstone stands before the record goes: a late start of this id must find one or the other.
-    this.#tombstones.add(execution.wish.id, execution.wish.hash);
     this.#records.delete(execution.wish.id);
     execution.log.dispose();
   }
@@ -171,6 +184,15 @@ export class ExecutionTable {
 
 function keptMsOf(execution: Execution): number {
   return execution.wish.retainOutput ? retainedExecutionKeptMs : executionKeptMs;
+}
+
+function lost(id: ExecutionId, bootId: string): AnsweredError {
+  return new AnsweredError(
+    "EXECUTION_LOST",
+    `Execution ${id} was started by a former process of the guest's agent, which is gone, and what became of it is not known. It was ` +
+      "not run again: look at what it left, and use another id for another run.",
+    { execution_id: id, boot_id: bootId },
+  );
 }
 
 function otherRequest(id: ExecutionId): AnsweredError {

@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import type { Socket } from "node:net";
 import type { Clock } from "@holdfast/async";
 import {
   cancelGraceDefaultMs,
@@ -8,19 +8,19 @@ import {
   retainedExecutionLogMaxBytes,
 } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
+import type { ExitStatus } from "../spawn/spawner.ts";
 import { Drain } from "./drain.ts";
 import { EndingWithdrawn, endProcesses } from "./end-processes.ts";
-import { launch } from "./launch.ts";
+import { type LaunchNeeds, launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
-import type { OutputPipes } from "./output-pipes.ts";
 import { type Belonging, membersOf, nowTicks, type Process } from "./processes.ts";
+import { type SignalName, signalGroup } from "./signal-group.ts";
 import type { StartWish } from "./start-wish.ts";
+import type { Input, InputTaken, InputTurn, StreamedInput } from "./streamed-input.ts";
 
 /** Why the agent ended a command. */
 export type EndCause = "cancelled" | "timed-out" | "client-closed" | "orphaned" | "agent-stopped";
-
-export type ExitStatus = { readonly code: number } | { readonly signal: NodeJS.Signals };
 
 export interface ExitResult {
   readonly status: ExitStatus;
@@ -44,16 +44,19 @@ export interface Owner {
   readonly position: number;
 }
 
+/** How a command's client went: `closed` by its own wish, or lost, or it leaves the command running on purpose. */
+export type Departure = "closed" | "lost" | "left-running";
+
 /** What every execution shares with the others. */
-export interface ExecutionNeeds {
+export interface ExecutionNeeds extends LaunchNeeds {
   readonly budget: LogBudget;
-  readonly pipes: OutputPipes;
   readonly clock: Clock;
 }
 
 /** What runs, once it does. */
 interface Program {
-  readonly outputs: readonly Readable[];
+  readonly outputs: readonly Socket[];
+  readonly input: StreamedInput | undefined;
   readonly belonging: Belonging;
   readonly drain: Drain;
 }
@@ -71,11 +74,12 @@ export class Execution {
   readonly #endedNow = Promise.withResolvers<void>();
   readonly #leaderGone = Promise.withResolvers<void>();
   readonly #clock: Clock;
-  readonly #pipes: OutputPipes;
+  readonly #needs: ExecutionNeeds;
   readonly #marker: string;
   readonly #watchers = new Set<() => void>();
   #starting: Promise<void> | undefined;
   #startedAtMs = 0;
+  #startedAtWallMs = 0;
   #program: Program | undefined;
   #state: ExecutionState = { t: "running" };
   #leaderExit: { readonly status: ExitStatus; readonly ranMs: number } | undefined;
@@ -90,9 +94,9 @@ export class Execution {
   #cancelOrphan: () => void = () => undefined;
 
   constructor(wish: StartWish, marker: string, needs: ExecutionNeeds) {
-    const { budget, clock, pipes } = needs;
+    const { budget, clock } = needs;
     this.wish = wish;
-    this.#pipes = pipes;
+    this.#needs = needs;
     this.#clock = clock;
     this.ended = this.#endedNow.promise;
     this.#marker = marker;
@@ -111,6 +115,16 @@ export class Execution {
   /** Settles when the start has; see `start`. */
   get started(): Promise<void> {
     return this.#starting ?? Promise.reject(new Error("never started"));
+  }
+
+  /** When it was started, by the wall clock. */
+  get startedAtMs(): number {
+    return this.#startedAtWallMs;
+  }
+
+  /** Somebody reads it for whom the program waits. */
+  get hasClient(): boolean {
+    return this.#owner !== undefined;
   }
 
   /** True while somebody reads it. */
@@ -150,6 +164,23 @@ export class Execution {
     if (this.#leaderExit === undefined) this.#endCause ??= cause;
   }
 
+  /** Sends a signal to its process group. False: it had ended, and nothing was signalled. */
+  async signal(signal: SignalName, admit: () => void): Promise<boolean> {
+    await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to signal.
+    const program = this.#program;
+    if (this.#state.t === "ended" || program === undefined) return false;
+    admit();
+    return signalGroup(program.belonging, signal);
+  }
+
+  /** Feeds it. Rejects with INVALID_REQUEST where its input was not to be streamed. */
+  async write(input: Input, turn: InputTurn): Promise<InputTaken> {
+    await this.#starting?.catch(() => undefined); // Its starter is told.
+    if (!this.wish.streamedStdin) throw notStreamed(this.wish.id);
+    // A program that could not be started takes no input.
+    return (await this.#program?.input?.write(input, turn)) ?? { nextOffset: 0, closed: true };
+  }
+
   /** Looks whether what survived a kill has gone since; if so, it goes on to its end. */
   async lookAgain(): Promise<void> {
     if (this.#state.t === "unconfirmed" && this.#program !== undefined) await this.#finish(this.#program);
@@ -162,13 +193,13 @@ export class Execution {
     this.applyHold();
   }
 
-  /** The reader is gone. `clientClosed`: its client wished it. Nothing, if another took its place. */
-  disown(owner: Owner, clientClosed: boolean): void {
+  /** The reader is gone. Nothing, if another took its place. */
+  disown(owner: Owner, how: Departure): void {
     if (this.#owner !== owner) return;
     this.#owner = undefined;
     this.applyHold();
-    if (!this.wish.endsWithClient || this.#state.t === "ended") return;
-    if (clientClosed) this.#endUnasked("client-closed");
+    if (!this.wish.endsWithClient || this.#state.t === "ended" || how === "left-running") return;
+    if (how === "closed") this.#endUnasked("client-closed");
     else this.#cancelOrphan = this.#clock.schedule(orphanAfterMs, () => this.#endUnasked("orphaned"));
   }
 
@@ -194,17 +225,19 @@ export class Execution {
 
   async #start(cwd: string, environment: Record<string, string>): Promise<void> {
     this.#startedAtMs = this.#clock.monotonicMs();
-    const launched = await launch(this.wish, cwd, environment, this.#pipes);
+    this.#startedAtWallMs = this.#clock.now();
+    const launched = await launch(this.wish, cwd, environment, this.#needs);
     if (launched.t === "not-started") {
       const { code, message } = launched;
       this.#end({ status: { code }, message, outputOpen: false, leftovers: [], ranMs: 0 });
       return;
     }
-    const { child, stdout, stderr } = launched;
+    const { stdout, stderr, input } = launched;
     const program: Program = {
       outputs: [stdout, stderr],
+      input,
       belonging: {
-        leader: launched.pid,
+        leader: launched.program.pid,
         leaderStartTicks: launched.startTicks,
         startedAtMs: performance.now(),
         marker: this.#marker,
@@ -214,9 +247,7 @@ export class Execution {
     this.#program = program;
     stdout.on("data", (bytes: Buffer) => this.#wrote(program, "stdout", bytes));
     stderr.on("data", (bytes: Buffer) => this.#wrote(program, "stderr", bytes));
-    child.once("exit", (code, signal) =>
-      this.#leaderExited(program, signal === null ? { code: code ?? 0 } : { signal }),
-    );
+    void launched.program.exited.then((status) => this.#leaderExited(program, status));
     if (this.wish.timeoutMs !== undefined) {
       this.#cancelTimeout = this.#clock.schedule(this.wish.timeoutMs, () => this.#endUnasked("timed-out"));
     }
@@ -235,11 +266,6 @@ export class Execution {
     program.belonging.leaderGoneTicks = goneTicks();
     this.#leaderGone.resolve();
     this.#cancelTimeout();
-    // Node resumes outputs that it made itself two ticks after the exit, whoever paused them.
-    const pauseAgain = (): void => {
-      if (this.#held) for (const output of program.outputs) output.pause();
-    };
-    process.nextTick(() => process.nextTick(pauseAgain));
     void this.#finish(program);
   }
 
@@ -314,6 +340,7 @@ export class Execution {
   #end(exit: Omit<ExitResult, "cause">): void {
     this.#cancelOrphan();
     this.#cancelTimeout();
+    this.#program?.input?.close();
     this.#setState({ t: "ended", exit: { ...exit, cause: this.#endCause } });
     this.#endedNow.resolve();
   }
@@ -331,6 +358,14 @@ function goneTicks(): number {
   } catch {
     return 0; // No descriptor to read it by.
   }
+}
+
+function notStreamed(id: string): AnsweredError {
+  return new AnsweredError(
+    "INVALID_REQUEST",
+    `Nothing was written: execution ${id} was not started with streamed_stdin, and has the input that came with its start.`,
+    { field: "execution_id", execution_id: id },
+  );
 }
 
 /** A kill that the kernel has not carried out. */

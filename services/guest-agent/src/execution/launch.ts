@@ -1,23 +1,31 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync } from "node:fs";
-import type { Readable } from "node:stream";
+import { Socket } from "node:net";
 import { AnsweredError } from "@holdfast/guest-link";
-import type { OutputPipe, OutputPipes } from "./output-pipes.ts";
+import type { Pipe, Pipes } from "../spawn/pipes.ts";
+import type { Program, Spawner } from "../spawn/spawner.ts";
 import { readProcess } from "./processes.ts";
 import type { StartWish } from "./start-wish.ts";
+import { StreamedInput } from "./streamed-input.ts";
 
 /** What came of starting a program. */
 export type Launch =
   | {
       readonly t: "running";
-      readonly child: ChildProcess;
-      readonly stdout: Readable;
-      readonly stderr: Readable;
-      readonly pid: number;
+      readonly program: Program;
+      readonly stdout: Socket;
+      readonly stderr: Socket;
+      /** Undefined: its input was given whole, or there is none. */
+      readonly input: StreamedInput | undefined;
       readonly startTicks: number;
     }
   /** As a shell would say it: a result, not a failure. */
   | { readonly t: "not-started"; readonly code: 126 | 127; readonly message: string };
+
+/** What programs are started with. */
+export interface LaunchNeeds {
+  readonly spawner: Spawner;
+  readonly pipes: Pipes;
+}
 
 /**
  * Starts the program in its own kernel session and process group. Rejects with AnsweredError only when it was the guest that
@@ -27,26 +35,41 @@ export async function launch(
   wish: StartWish,
   cwd: string,
   env: Record<string, string>,
-  pipes: OutputPipes,
+  { spawner, pipes }: LaunchNeeds,
 ): Promise<Launch> {
-  const pair = await pipes.takePair().catch((error) => {
-    throw noRoom(wish.command, codeOf(error));
+  const takesInput = wish.streamedStdin || wish.stdin.length > 0;
+  const [out, err, inp] = await pipes.take(takesInput ? 3 : 2).catch((error) => {
+    throw error instanceof AnsweredError ? error : noRoom(wish.command, codeOf(error));
   });
-  const child = await spawned(wish, cwd, env, pair);
-  if (child instanceof Error) {
-    for (const { reader } of pair ?? []) reader.destroy();
-    return notStarted(wish.command, child);
+  if (out === undefined || err === undefined) throw new Error("fewer pipes than were asked for");
+  const { command, args } = wish;
+  let program: Program;
+  try {
+    program = await spawner.spawn({ command, args, cwd, env, stdio: [inp?.readFd, out.writeFd, err.writeFd] });
+  } catch (error) {
+    for (const pipe of [out, err, inp]) closeOwnEnd(pipe, pipe === inp ? "write" : "read");
+    return notStarted(command, error);
+  } finally {
+    // The program has its own by now. One left open here would keep the output from ever ending.
+    for (const fd of [inp?.readFd, out.writeFd, err.writeFd]) if (fd !== undefined) closeSync(fd);
   }
-  child.on("error", () => undefined); // Only failed kill() calls come here after the start, and none is made.
-  if (child.stdin) {
-    child.stdin.on("error", () => undefined); // A program may end, or close its input, without reading it (G12).
-    child.stdin.end(wish.stdin);
-  }
-  const { pid } = child;
-  const stdout = pair?.[0].reader ?? child.stdout;
-  const stderr = pair?.[1].reader ?? child.stderr;
-  if (pid === undefined || stdout === null || stderr === null) throw new Error("spawned without pid or outputs");
-  return { t: "running", child, stdout, stderr, pid, startTicks: startTicksOf(pid) };
+  const [stdout, stderr] = [out, err].map(({ readFd }) => new Socket({ fd: readFd, readable: true, writable: false }));
+  if (stdout === undefined || stderr === undefined) throw new Error("a pipe without a reader");
+  const input = inp === undefined ? undefined : feed(inp, wish);
+  return { t: "running", program, stdout, stderr, input, startTicks: startTicksOf(program.pid) };
+}
+
+/** Gives the program the input that it was started with, or leaves that to who asked for it. */
+function feed({ writeFd }: Pipe, { streamedStdin, stdin }: StartWish): StreamedInput | undefined {
+  if (streamedStdin) return new StreamedInput(writeFd);
+  const socket = new Socket({ fd: writeFd, readable: false, writable: true });
+  socket.on("error", () => undefined); // A program may end, or close its input, without reading it (G12).
+  socket.end(stdin);
+  return undefined;
+}
+
+function closeOwnEnd(pipe: Pipe | undefined, end: "read" | "write"): void {
+  if (pipe !== undefined) closeSync(end === "read" ? pipe.readFd : pipe.writeFd);
 }
 
 /** 0 where it cannot be read: then the number alone proves nothing, and what is the program's is known by its marker. */
@@ -58,30 +81,7 @@ function startTicksOf(pid: number): number {
   }
 }
 
-async function spawned(
-  wish: StartWish,
-  cwd: string,
-  env: Record<string, string>,
-  pair: readonly [OutputPipe, OutputPipe] | undefined,
-): Promise<ChildProcess | Error> {
-  try {
-    const child = spawn(wish.command, [...wish.args], {
-      cwd,
-      env,
-      detached: true, // setsid: the leader's pid names its session and its group.
-      stdio: [wish.stdin.length > 0 ? "pipe" : "ignore", pair?.[0].writeFd ?? "pipe", pair?.[1].writeFd ?? "pipe"],
-    });
-    if (child.pid !== undefined) return child;
-    return await new Promise<Error>((resolve) => child.once("error", resolve));
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
-  } finally {
-    // The program has its own by now. One left open here would keep the output from ever ending.
-    for (const { writeFd } of pair ?? []) closeSync(writeFd);
-  }
-}
-
-function notStarted(command: string, error: Error): Launch {
+function notStarted(command: string, error: unknown): Launch {
   const code = codeOf(error);
   switch (code) {
     case "ENOENT":
@@ -98,8 +98,10 @@ function notStarted(command: string, error: Error): Launch {
         `${command} was not started: its arguments and environment together are longer than the kernel takes (E2BIG).`,
         { field: "args" },
       );
-    default:
-      return { t: "not-started", code: 126, message: `${command}: cannot be executed (${code || error.message})` };
+    default: {
+      const why = code || (error instanceof Error ? error.message : String(error));
+      return { t: "not-started", code: 126, message: `${command}: cannot be executed (${why})` };
+    }
   }
 }
 

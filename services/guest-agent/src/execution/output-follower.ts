@@ -6,9 +6,16 @@ import {
   OutputChannel,
   StartExecutionResponseSchema,
 } from "@holdfast/api/holdfast/guest/v1/execution_pb";
-import type { AgentStream } from "@holdfast/guest-link";
+import type { AgentStream, CallerEnd } from "@holdfast/guest-link";
 import { durationOf } from "./duration.ts";
-import { type EndCause, type Execution, type ExitResult, type Owner, unconfirmed } from "./execution.ts";
+import {
+  type Departure,
+  type EndCause,
+  type Execution,
+  type ExitResult,
+  type Owner,
+  unconfirmed,
+} from "./execution.ts";
 import type { Channel } from "./output-log.ts";
 
 type EventInit = NonNullable<MessageInitShape<typeof ExecutionEventSchema>["event"]>;
@@ -59,8 +66,7 @@ export class OutputFollower implements Owner {
     const stopWatchingState = this.#execution.watch(() => this.#pump());
     if (this.#asOwner) this.#execution.adopt(this);
     void this.#stream.callerEnd.then((end) => {
-      // The client of a superseded holder ends nothing by going: the command waits for another, as after a lost link (G5a).
-      if (this.#asOwner) this.#execution.disown(this, end.t === "ended" && end.clientClosed && this.#mayEnd());
+      if (this.#asOwner) this.#execution.disown(this, this.#departureOf(end));
       this.#done.resolve();
     });
     try {
@@ -72,6 +78,12 @@ export class OutputFollower implements Owner {
       stopWatchingLog();
       stopWatchingState();
     }
+  }
+
+  /** The client of a superseded holder ends nothing by going: the command waits for another, as after a lost link (G5a). */
+  #departureOf(end: CallerEnd): Departure {
+    if (end.t === "lost" || !this.#mayEnd()) return "lost";
+    return end.clientClosed ? "closed" : "left-running";
   }
 
   #pump(): void {
@@ -148,7 +160,8 @@ const causesOnWire: Readonly<Record<EndCause, EndCauseOnWire>> = {
   "agent-stopped": EndCauseOnWire.AGENT_STOPPED,
 };
 
-function exitedOf(exit: ExitResult, outputBytes: number): Extract<EventInit, { case: "exited" }>["value"] {
+/** A command's end, as it is told. */
+export function exitedOf(exit: ExitResult, outputBytes: number): Extract<EventInit, { case: "exited" }>["value"] {
   return {
     outcome:
       "signal" in exit.status

@@ -20,6 +20,8 @@ export interface StartWish {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: Uint8Array;
+  /** Input comes bit by bit instead. */
+  readonly streamedStdin: boolean;
   /** Undefined: it runs while it runs. */
   readonly timeoutMs: number | undefined;
   readonly retainOutput: boolean;
@@ -44,6 +46,7 @@ export function parseStart(request: StartExecutionRequest): StartWish {
   }
   if (command.cwd.includes("\0")) throw invalid("cwd", "must not contain NUL");
   if (command.stdin.length > stdinMaxBytes) throw invalid("stdin", `is longer than ${stdinMaxBytes} bytes`);
+  if (command.streamedStdin && command.stdin.length > 0) throw invalid("stdin", "must be empty with streamed_stdin");
   const timeoutMs = parseDuration("timeout", command.timeout);
   const drainMs = parseDuration("drain", request.drain) ?? drainDefaultMs;
   if (drainMs > drainMaxMs) throw invalid("drain", `is longer than ${drainMaxMs} ms`);
@@ -54,6 +57,7 @@ export function parseStart(request: StartExecutionRequest): StartWish {
     cwd: command.cwd,
     env: command.env,
     stdin: command.stdin,
+    streamedStdin: command.streamedStdin,
     timeoutMs: timeoutMs === 0 ? undefined : timeoutMs,
     retainOutput: request.retainOutput,
     endsWithClient: request.onDisconnect === OnDisconnect.CANCEL,
@@ -97,7 +101,17 @@ export function directoryOf(cwd: string, root: string): string {
 function hashOf(command: Command, timeoutMs: number | undefined): string {
   const env = Object.entries(command.env).sort(([a], [b]) => (a < b ? -1 : 1));
   const hash = createHash("sha256");
-  hash.update(JSON.stringify([command.command, command.args, command.cwd, env, timeoutMs || 0, command.stdin.length]));
+  hash.update(
+    JSON.stringify([
+      command.command,
+      command.args,
+      command.cwd,
+      env,
+      timeoutMs || 0,
+      command.stdin.length,
+      command.streamedStdin,
+    ]),
+  );
   return hash.update(command.stdin).digest("base64");
 }
 

@@ -740,6 +740,13 @@ export declare type Execution = Message<"holdfast.guest.v1.Execution"> & {
    * @generated from field: bool has_client = 11;
    */
   hasClient: boolean;
+
+  /**
+   * Of the arguments that many are not in `args`, the last ones: a list of many executions carries no more. GetExecution has all.
+   *
+   * @generated from field: uint32 args_omitted = 12;
+   */
+  argsOmitted: number;
 };
 
 /**

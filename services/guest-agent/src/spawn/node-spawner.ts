@@ -1,0 +1,23 @@
+import { spawn } from "node:child_process";
+import type { Program, ProgramStart, Spawner } from "./spawner.ts";
+
+/** Starts programs by Node, where there is no addon for this machine's C library. It forks: the larger the agent, the longer it stands still. */
+export class NodeSpawner implements Spawner {
+  async spawn({ command, args, cwd, env, stdio }: ProgramStart): Promise<Program> {
+    const child = spawn(command, [...args], {
+      cwd,
+      env: { ...env },
+      detached: true, // setsid: the leader's pid names its session and its group.
+      stdio: stdio.map((fd) => fd ?? "ignore"),
+    });
+    const { pid } = child;
+    if (pid === undefined) return await new Promise<never>((_, reject) => child.once("error", reject));
+    child.on("error", () => undefined); // Only failed kill() calls come here after the start, and none is made.
+    return {
+      pid,
+      exited: new Promise((resolve) =>
+        child.once("exit", (code, signal) => resolve(signal === null ? { code: code ?? 255 } : { signal })),
+      ),
+    };
+  }
+}

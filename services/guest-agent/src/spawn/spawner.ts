@@ -1,0 +1,28 @@
+/** A program that is to run. */
+export interface ProgramStart {
+  /** A path, or a name that is looked up in the PATH of `env`. */
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Absolute; exists. */
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Descriptors that become its 0, 1 and 2; undefined: /dev/null. The caller closes its own. */
+  readonly stdio: readonly [stdin: number | undefined, stdout: number | undefined, stderr: number | undefined];
+}
+
+export type ExitStatus = { readonly code: number } | { readonly signal: NodeJS.Signals };
+
+/** A program that runs: the leader of a kernel session and process group of its own, which its pid names. */
+export interface Program {
+  readonly pid: number;
+  readonly exited: Promise<ExitStatus>;
+}
+
+/** Starts programs. */
+export interface Spawner {
+  /**
+   * Resolves once the kernel runs the program's own code. Rejects with an error whose `code` is the kernel's (ENOENT: no such program,
+   * EACCES: not executable, …); nothing runs then.
+   */
+  spawn(start: ProgramStart): Promise<Program>;
+}
