@@ -1,0 +1,116 @@
+import { openWish, patient, type Stage, stage, suspendWish, workspaceId } from "@holdfast/testkit";
+import { beforeEach, describe, expect, it } from "vitest";
+import { Workspace } from "../workspace.ts";
+
+const id = workspaceId("demo");
+const claim = "disk-namzu-ws-demo";
+const resumeWish = { readyTimeoutMs: 60_000 };
+const accepting = { readyTimeoutMs: 60_000, acceptReplacedDisk: true };
+let on: Stage;
+let workspace: Workspace;
+
+beforeEach(async () => {
+  on = stage();
+  workspace = new Workspace(id, on.deps);
+  await workspace.open(openWish, patient);
+  await workspace.suspend(suspendWish, patient);
+  on.cluster.plan.requests.length = 0;
+});
+
+const writes = () => on.cluster.plan.writes;
+const record = () => on.cluster.stored(id).stamps.volumeClaimUids;
+
+describe("L16 a disk that was replaced", () => {
+  it.each([
+    ["by another claim", () => on.cluster.claims.set(claim, "an-empty-one"), "an-empty-one"],
+    ["or whose claim is gone: the next pod would get an empty one", () => on.cluster.claims.delete(claim), ""],
+  ])("%s is found before waking, and nothing is woken", async (_how, replace, actual) => {
+    const expected = on.cluster.claims.get(claim);
+    replace();
+    for (const handle of [workspace, new Workspace(id, on.deps)]) {
+      await expect(handle.resume(resumeWish, patient)).rejects.toMatchObject({
+        reason: "WORKSPACE_REPLACED",
+        message: expect.stringContaining("accept_replaced_disk"),
+        metadata: { field: "claim_uid", claim, expected, actual },
+      });
+    }
+    expect(writes()).toEqual([]);
+    expect(on.cluster.stored(id).mode).toBe("Suspended");
+  });
+
+  it.each(["resume", "open"] as const)(
+    "is used by a %s that accepts it, and its uid is recorded at once",
+    async (verb) => {
+      on.cluster.claims.set(claim, "an-empty-one");
+      const handle = new Workspace(id, on.deps);
+      const view = await (verb === "resume"
+        ? handle.resume(accepting, patient)
+        : handle.open({ ...openWish, acceptReplacedDisk: true }, patient));
+      expect(view.identity.claimUids).toEqual({ [claim]: "an-empty-one" });
+      expect(record()).toBe(`${claim}=an-empty-one`);
+      await handle.suspend(suspendWish, patient);
+      expect((await handle.resume(resumeWish, patient)).state).toBe("running");
+    },
+  );
+
+  it("is accepted on a workspace that runs too: one patch that moves no mode", async () => {
+    on.cluster.claims.set(claim, "an-empty-one");
+    on.cluster.foreignMode(id, "Running");
+    const stamp = on.cluster.stored(id).stamps.modeChangedAt;
+    await new Workspace(id, on.deps).open({ ...openWish, acceptReplacedDisk: true }, patient);
+    expect(writes()).toEqual(["setMode"]);
+    expect(on.cluster.stored(id)).toMatchObject({ mode: "Running", stamps: { modeChangedAt: stamp } });
+    expect(record()).toBe(`${claim}=an-empty-one`);
+  });
+
+  it("is refused on a workspace that runs where nobody accepts it, and its guest is not dialled", async () => {
+    on.cluster.claims.set(claim, "an-empty-one");
+    on.cluster.foreignMode(id, "Running");
+    on.guests.calls.length = 0;
+    await expect(new Workspace(id, on.deps).open(openWish, patient)).rejects.toMatchObject({
+      reason: "WORKSPACE_REPLACED",
+    });
+    expect([writes(), on.guests.calls]).toEqual([[], []]);
+  });
+
+  it("is recorded although somebody writes in between, and the call fails where it cannot be", async () => {
+    on.cluster.claims.set(claim, "an-empty-one");
+    const handle = new Workspace(id, on.deps);
+    await handle.resume(accepting, patient);
+    on.cluster.stored(id).stamps.volumeClaimUids = `${claim}=of-old`;
+    on.cluster.plan.fail("setMode", "refuse");
+    const other = new Workspace(id, on.deps);
+    await expect(other.open({ ...openWish, acceptReplacedDisk: true }, patient)).rejects.toMatchObject({
+      reason: "CLUSTER_WRITE_REFUSED",
+    });
+    const patch = on.cluster.plan.hold("setMode");
+    const opening = new Workspace(id, on.deps).open({ ...openWish, acceptReplacedDisk: true }, patient);
+    await patch.reached;
+    on.cluster.stored(id).stamps.writtenBy = "somebody";
+    patch.release();
+    expect((await on.clock.runUntilSettled(opening)).state).toBe("running");
+    expect(record()).toBe(`${claim}=an-empty-one`);
+  });
+
+  it("cannot be noticed where claims may not be read, and everything else works", async () => {
+    on.cluster.unreadableClaims.add(claim);
+    on.cluster.claims.set(claim, "an-empty-one");
+    const view = await new Workspace(id, on.deps).resume(resumeWish, patient);
+    expect(view.identity.claimUids).toEqual({});
+  });
+
+  it("keeps its record through a suspend by one who may not read the claims", async () => {
+    const before = record();
+    on.cluster.unreadableClaims.add(claim);
+    const blind = new Workspace(id, on.deps);
+    await blind.resume(resumeWish, patient);
+    await blind.suspend(suspendWish, patient);
+    expect(record()).toBe(before);
+  });
+
+  it("is told from a disk that nobody has recorded: one that never was cannot have been replaced", async () => {
+    on.cluster.stored(id).stamps.volumeClaimUids = undefined;
+    on.cluster.claims.delete(claim);
+    expect((await new Workspace(id, on.deps).resume(resumeWish, patient)).state).toBe("running");
+  });
+});
