@@ -41,7 +41,7 @@ export async function guestProcess(former?: GuestProcess): Promise<GuestProcess>
     await exited;
     endProcessesIn(root);
     rmSync(root, { recursive: true, force: true });
-    rmSync(`${root}.sock`, { force: true });
+    for (const path of [`${root}.sock`, `${root}.sock.state`]) rmSync(path, { recursive: true, force: true });
   });
   let log = "";
   const port = await new Promise<number>((resolve, reject) => {

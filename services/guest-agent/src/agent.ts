@@ -1,4 +1,3 @@
-import { dirname, join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { systemClock } from "@holdfast/async";
 import { type GuestFeature, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
@@ -53,6 +52,11 @@ export const servedFeatures: readonly GuestFeature[] = [
 /** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
 export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): Promise<Agent> {
   const stateDirectory = stateDirectoryOf(config);
+  if (config.stateDirectory === undefined) {
+    console.error(
+      `no HOLDFAST_AGENT_STATE_DIR: what must outlive the agent is kept in ${stateDirectory}, and goes with the container`,
+    );
+  }
   const fence = await openFence(stateDirectory); // Before the port opens: a guest that has forgotten its holder must not serve.
   // What runs in the guest is known by this entry, also where the agent does not see the whole pod.
   const mark = { HOLDFAST_GUEST: config.bootId };
@@ -61,7 +65,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const scope = processScopeOf(`HOLDFAST_GUEST=${config.bootId}`, helpers);
   const quiet = new Quiet();
   const spawner = chooseSpawner();
-  const pipes = choosePipes(join(dirname(config.readySocket), "pipes"));
+  const pipes = choosePipes(`${config.readySocket}.pipes`);
   const table = new ExecutionTable({
     workspaceRoot: config.workspaceRoot,
     environment,

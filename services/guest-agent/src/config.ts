@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
-import { dirname } from "node:path";
 import { agentPort } from "@holdfast/contract";
 
 /** What the agent is told by its environment. */
@@ -15,7 +14,7 @@ export interface AgentConfig {
   readonly workspaceRoot: string;
   /** Unix socket on which readiness is asked. */
   readonly readySocket: string;
-  /** What outlives the agent process within its pod: the holder epoch, and which commands ran. Undefined: beside the ready socket. */
+  /** What outlives the agent process within its pod: the holder epoch, and which commands ran. Undefined: a directory beside the ready socket. */
   readonly stateDirectory: string | undefined;
   /** Random, one per process. */
   readonly bootId: string;
@@ -49,9 +48,9 @@ export function readConfig(env: NodeJS.ProcessEnv): AgentConfig {
   return { token, host, port, workspaceRoot, readySocket, stateDirectory, bootId: randomUUID() };
 }
 
-/** The directory of what outlives the agent process. */
+/** The directory of what outlives the agent process. Where none is given, one that lasts as long as the container's own file system. */
 export function stateDirectoryOf(config: AgentConfig): string {
-  return config.stateDirectory ?? dirname(config.readySocket);
+  return config.stateDirectory ?? `${config.readySocket}.state`;
 }
 
 function isDirectory(path: string): boolean {

@@ -3,10 +3,12 @@ import type { Program, ProgramStart, Spawner } from "./spawner.ts";
 
 /** Starts programs by Node, where there is no addon for this machine's C library. It forks: the larger the agent, the longer it stands still. */
 export class NodeSpawner implements Spawner {
-  async spawn({ command, args, cwd, env, stdio }: ProgramStart): Promise<Program> {
+  async spawn({ command, args, cwd, env, stdio, name }: ProgramStart): Promise<Program> {
+    if ("terminal" in stdio) throw new Error("without the addon nothing is started on a terminal");
     const child = spawn(command, [...args], {
       cwd,
       env: { ...env },
+      ...(name === undefined ? {} : { argv0: name }),
       detached: true, // setsid: the leader's pid names its session and its group.
       stdio: stdio.map((fd) => fd ?? "ignore"),
     });

@@ -32,17 +32,15 @@ export class PosixSpawner implements Spawner {
   }
 
   async spawn(start: ProgramStart): Promise<Program> {
-    const { command, args, env, cwd } = start;
+    const { command, args, env, cwd, stdio, name = command } = start;
     const environment = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-    const nothing = start.stdio.includes(undefined) ? openSync("/dev/null", constants.O_RDWR) : -1;
-    const actions = this.#calls.actions(
-      start.stdio.map((fd) => fd ?? nothing),
-      cwd,
-    );
+    const isOpened = "terminal" in stdio;
+    const nothing = !isOpened && stdio.includes(undefined) ? openSync("/dev/null", constants.O_RDWR) : -1;
+    const actions = this.#calls.actions(isOpened ? stdio : stdio.map((fd) => fd ?? nothing), cwd);
     try {
       let refusal: Error & { code: string } = refused("ENOENT", command);
       for (const path of programPaths(command, env.PATH, cwd)) {
-        const made = this.#tryAt(path, [command, ...args], { actions, environment });
+        const made = this.#tryAt(path, [name, ...args], { actions, environment });
         // In the same step as the process was made: the reaper looks at the next SIGCHLD.
         if (typeof made === "number") return { pid: made, exited: this.#reaper.exitOf(made) };
         // As execvp: one that may not be executed counts, unless a later one can be.
@@ -77,6 +75,9 @@ function callsOf(koffi: Koffi) {
   const initActions = lib.func("int posix_spawn_file_actions_init(void *actions)");
   const destroyActions = lib.func("int posix_spawn_file_actions_destroy(void *actions)");
   const addDup2 = lib.func("int posix_spawn_file_actions_adddup2(void *actions, int fd, int newfd)");
+  const addOpen = lib.func(
+    "int posix_spawn_file_actions_addopen(void *actions, int fd, const char *path, int flags, uint32_t mode)",
+  );
   const addChdir = lib.func("int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)");
   const initAttributes = lib.func("int posix_spawnattr_init(void *attributes)");
   const setFlags = lib.func("int posix_spawnattr_setflags(void *attributes, short flags)");
@@ -104,10 +105,14 @@ function callsOf(koffi: Koffi) {
       return attributes;
     },
     /** To be released. */
-    actions(stdio: readonly number[], cwd: string): Buffer {
+    actions(stdio: readonly number[] | { readonly terminal: string }, cwd: string): Buffer {
       const actions = Buffer.alloc(structBytes);
       checked(initActions(actions), "posix_spawn_file_actions_init");
-      for (const [at, fd] of stdio.entries()) checked(addDup2(actions, fd, at), "posix_spawn_file_actions_adddup2");
+      if ("terminal" in stdio) {
+        checked(addOpen(actions, 0, stdio.terminal, constants.O_RDWR, 0), "posix_spawn_file_actions_addopen");
+      }
+      const fds = "terminal" in stdio ? [0, 0, 0] : stdio;
+      for (const [at, fd] of fds.entries()) checked(addDup2(actions, fd, at), "posix_spawn_file_actions_adddup2");
       checked(addChdir(actions, cwd), "posix_spawn_file_actions_addchdir_np");
       return actions;
     },

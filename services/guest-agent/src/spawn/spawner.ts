@@ -6,9 +6,16 @@ export interface ProgramStart {
   /** Absolute; exists. */
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Descriptors that become its 0, 1 and 2; undefined: /dev/null. The caller closes its own. */
-  readonly stdio: readonly [stdin: number | undefined, stdout: number | undefined, stderr: number | undefined];
+  /** What it finds as its own name. Undefined: the command. */
+  readonly name?: string | undefined;
+  readonly stdio: Stdio;
 }
+
+export type Stdio =
+  /** Descriptors that become its 0, 1 and 2; undefined: /dev/null. The caller closes its own. */
+  | readonly [stdin: number | undefined, stdout: number | undefined, stderr: number | undefined]
+  /** All three are this terminal, by its path: opened within the new kernel session, it is what controls that from then on. */
+  | { readonly terminal: string };
 
 export type ExitStatus = { readonly code: number } | { readonly signal: NodeJS.Signals };
 
