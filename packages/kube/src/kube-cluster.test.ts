@@ -1,4 +1,4 @@
-import type { WorkspaceId } from "@holdfast/contract";
+import { holderEpochFrom, type WorkspaceId } from "@holdfast/contract";
 import { hasReason } from "@holdfast/errors";
 import type { SandboxReading } from "@holdfast/workspace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -59,7 +59,8 @@ describe("create", () => {
     const template = await readTemplate();
     api.script((received, reply) => json(reply, 201, { ...sandboxJson(), ...withServerFields(received.body) }));
     using within = soon();
-    const ending = await cluster.createSandbox({ id, template, createdBy: "call-c", writtenBy: "call-w" }, within);
+    const marks = { createdBy: "call-c", writtenBy: "call-w", epoch: holderEpochFrom(7) };
+    const ending = await cluster.createSandbox({ id, template, ...marks }, within);
 
     const podTemplate = {
       metadata: {
@@ -81,6 +82,7 @@ describe("create", () => {
           "sandbox.namzu.ai/pod-template-hash": podTemplateHash(podTemplate),
           "holdfast.dev/created-by": "call-c",
           "holdfast.dev/written-by": "call-w",
+          "sandbox.namzu.ai/holder-epoch": "7",
         },
       },
       spec: {
@@ -158,13 +160,16 @@ describe("setMode", () => {
     reading: from,
     mode: "Suspended" as const,
     writtenBy: "call-2",
+    epoch: holderEpochFrom(4),
     volumeClaimUids: { "disk-namzu-ws-one": "claim-uid" },
     now: Date.parse("2026-01-03T00:00:00.000Z"),
   });
 
+  const stored = { "sandbox.namzu.ai/holder-epoch": "4" };
+
   it("sends one JSON Patch and returns the object as it then stands", async () => {
     api.script((_received, reply) => {
-      const annotations = { "holdfast.dev/written-by": "call-2" };
+      const annotations = { "holdfast.dev/written-by": "call-2", "sandbox.namzu.ai/holder-epoch": "4" };
       json(
         reply,
         200,
@@ -184,7 +189,9 @@ describe("setMode", () => {
         path: "/metadata/annotations/sandbox.namzu.ai~1operating-mode-changed-at",
         value: "2026-01-02T03:04:05.678Z",
       },
+      { op: "test", path: "/metadata/annotations/sandbox.namzu.ai~1holder-epoch", value: "3" },
       { op: "add", path: "/metadata/annotations/holdfast.dev~1written-by", value: "call-2" },
+      { op: "add", path: "/metadata/annotations/sandbox.namzu.ai~1holder-epoch", value: "4" },
       {
         op: "add",
         path: "/metadata/annotations/sandbox.namzu.ai~1operating-mode-changed-at",
@@ -201,9 +208,13 @@ describe("setMode", () => {
   });
 
   it.each([
-    ["another object", { metadata: { uid: "other", annotations: { "holdfast.dev/written-by": "call-2" } } }],
+    ["another object", { metadata: { uid: "other", annotations: { "holdfast.dev/written-by": "call-2", ...stored } } }],
     ["another call's mark", { spec: { operatingMode: "Suspended" } }],
-    ["the old mode", { metadata: { annotations: { "holdfast.dev/written-by": "call-2" } } }],
+    ["the old mode", { metadata: { annotations: { "holdfast.dev/written-by": "call-2", ...stored } } }],
+    [
+      "another epoch than was to be stored",
+      { metadata: { annotations: { "holdfast.dev/written-by": "call-2" } }, spec: { operatingMode: "Suspended" } },
+    ],
   ])("L1 is unknown when the server answers with %s", async (_what, changes) => {
     api.script((_received, reply) => json(reply, 200, sandboxJson(changes)));
     using within = soon();
@@ -293,6 +304,41 @@ describe("pods", () => {
     );
     using within = soon();
     expect(await cluster.readPods(reading(), within)).toHaveLength(1);
+  });
+});
+
+describe("a stray", () => {
+  const volumes = [{ name: "disk", persistentVolumeClaim: { claimName: "disk-namzu-ws-one" } }];
+  const stripped = podJson({ metadata: { ownerReferences: undefined }, spec: { volumes } });
+
+  it.each([
+    ["by its label", true],
+    ["by its name, where the label was taken off too", false],
+  ])("L25 is a pod that uses the Sandbox's claims and is not owned by it: it is found %s", async (_how, labelled) => {
+    api.script((received, reply) => {
+      const isList = received.url.pathname.endsWith("/pods");
+      json(reply, 200, isList ? { items: labelled ? [stripped] : [] } : stripped);
+    });
+    using within = soon();
+    expect(await cluster.readPods(reading(), within)).toMatchObject([{ uid: "pod-uid-1", isStray: true }]);
+  });
+
+  it("is not a pod of another name's disk, and no remains of what was deleted", async () => {
+    const other = [{ name: "disk", persistentVolumeClaim: { claimName: "disk-namzu-ws-two" } }];
+    const elsewhere = podJson({ metadata: { ownerReferences: undefined }, spec: { volumes: other } });
+    api.script((received, reply) => {
+      if (received.url.pathname.endsWith("/pods")) json(reply, 200, { items: [elsewhere] });
+      else if (received.url.pathname.includes("/pods/")) json(reply, 200, stripped);
+      else status(reply, 404, "NotFound");
+    });
+    using within = soon();
+    expect((await cluster.readPods(reading(), within)).map(({ isStray }) => isStray)).toEqual([true]);
+    api.script((received, reply) => {
+      if (received.url.pathname.endsWith("/pods")) json(reply, 200, { items: [stripped] });
+      else status(reply, 404, "NotFound", { details: { name: received.url.pathname.split("/").at(-1) } });
+    });
+    const gone = { name: "namzu-ws-one", uid: reading().uid, resourceVersion: "41", entries: ["disk"] };
+    expect(await cluster.readRemains(gone, within)).toEqual({ sandbox: false, pods: [], claims: [] });
   });
 });
 

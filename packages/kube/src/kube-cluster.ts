@@ -111,7 +111,11 @@ export class KubeCluster implements Cluster {
       this.#owned.pods(gone, within),
       this.#owned.claimsLeft(gone, gone.entries, within),
     ]);
-    return { sandbox: sandbox?.uid === gone.uid, pods: pods.map(({ name }) => name), claims };
+    return {
+      sandbox: sandbox?.uid === gone.uid,
+      pods: pods.flatMap(({ name, isStray }) => (isStray ? [] : [name])),
+      claims,
+    };
   }
 
   async createSandbox(wish: CreateWish, within: Deadline): Promise<CreateEnding> {
@@ -120,6 +124,7 @@ export class KubeCluster implements Cluster {
     const confirm = (body: unknown): SandboxReading => {
       const written = this.#readingOf(body);
       if (written.name !== name || written.stamps.writtenBy !== wish.writtenBy) throw new Error(notOurs);
+      if (!hasEpoch(written, wish.epoch)) throw new Error(notOurs);
       return written;
     };
     return await this.#writer.create(this.#api.create(sandboxes, name, object), confirm, within);
@@ -130,7 +135,7 @@ export class KubeCluster implements Cluster {
     const confirm = (body: unknown): SandboxReading => {
       const written = this.#readingOf(body);
       const isOurs = written.uid === reading.uid && written.stamps.writtenBy === wish.writtenBy;
-      if (!isOurs || written.mode !== wish.mode) throw new Error(notOurs);
+      if (!isOurs || written.mode !== wish.mode || !hasEpoch(written, wish.epoch)) throw new Error(notOurs);
       return written;
     };
     return await this.#writer.write(
@@ -199,6 +204,11 @@ export class KubeCluster implements Cluster {
   #readingOf(body: unknown): SandboxReading {
     return readSandboxObject(body, this.#disk);
   }
+}
+
+/** What was to be stored is stored: something on the way could have taken it off. */
+function hasEpoch(written: SandboxReading, epoch: number | undefined): boolean {
+  return epoch === undefined || written.stamps.holderEpoch === String(epoch);
 }
 
 const notOurs = "the server answered with an object that does not carry this write";

@@ -4,7 +4,7 @@ import type { ClaimsReading, PodReading } from "@holdfast/workspace";
 import type { Api } from "./api.ts";
 import type { LogSink } from "./log-sink.ts";
 import { at, member, optionalList, requireObject, requireText, textOf } from "./objects/json.ts";
-import { isOwnedBy, readPodObject } from "./objects/pod.ts";
+import { isOwnedBy, readPodObject, usesClaimOf } from "./objects/pod.ts";
 import type { Reader } from "./reader.ts";
 import { claims, pods } from "./resources.ts";
 
@@ -29,7 +29,10 @@ export class Owned {
     this.#log = log;
   }
 
-  /** Its pods, by owner uid. That there is none is believed only when none of its name is there either. */
+  /**
+   * Its pods, by owner uid, and strays: pods under its name that use its claims. That there is none is believed only when none of its name
+   * is there either.
+   */
   async pods(owner: Owner, within: Deadline): Promise<readonly PodReading[]> {
     const found: PodReading[] = [];
     let token: string | undefined;
@@ -39,18 +42,17 @@ export class Owned {
       const body = await this.#reader.require(page, (sent) => requireObject(sent, "PodList"), within);
       const items = this.#reader.parse(page, body, (sent) => optionalList(member(sent, "items"), "items"));
       for (const item of items) {
-        if (isOwnedBy(item, owner.uid)) found.push(this.#reader.parse(page, item, readPodObject));
+        if (isOf(item, owner)) found.push(this.#reader.parse(page, item, (sent) => readPodOf(sent, owner)));
       }
       token = textOf(at(body, "metadata", "continue"));
     } while (token !== undefined);
-    if (found.length > 0) return found;
+    if (found.some(({ name }) => name === owner.name)) return found;
 
     // Somebody may have taken the label off: a pod that is not found must not read as a pod that is gone.
     const byName = this.#api.get(pods, owner.name);
-    const parse = (sent: unknown): PodReading | undefined =>
-      isOwnedBy(sent, owner.uid) ? readPodObject(sent) : undefined;
+    const parse = (sent: unknown): PodReading | undefined => (isOf(sent, owner) ? readPodOf(sent, owner) : undefined);
     const one = await this.#reader.read(byName, parse, within);
-    return one === undefined ? [] : [one];
+    return one === undefined ? found : [...found, one];
   }
 
   /** Its claims, by name. One that may not be read is left out. (L16) */
@@ -88,6 +90,15 @@ export class Owned {
     this.#saidForbidden = true;
     this.#log.warn(`a disk that was replaced cannot be noticed: ${why}`);
   }
+}
+
+function isOf(pod: unknown, { name, uid }: Owner): boolean {
+  return isOwnedBy(pod, uid) || usesClaimOf(pod, name);
+}
+
+function readPodOf(pod: unknown, { uid }: Owner): PodReading {
+  const reading = readPodObject(pod);
+  return isOwnedBy(pod, uid) ? reading : { ...reading, isStray: true };
 }
 
 function uidOf(object: unknown): string {

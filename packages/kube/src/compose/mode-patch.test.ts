@@ -1,4 +1,4 @@
-import { podUidOf, sandboxUidOf } from "@holdfast/contract";
+import { holderEpochFrom, podUidOf, sandboxUidOf } from "@holdfast/contract";
 import type { ModeWish, SandboxReading } from "@holdfast/workspace";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -10,7 +10,10 @@ import { composeModePatch, nextModeStamp } from "./mode-patch.ts";
 
 const writtenByPath = "/metadata/annotations/holdfast.dev~1written-by";
 const stampPath = "/metadata/annotations/sandbox.namzu.ai~1operating-mode-changed-at";
+const epochPath = "/metadata/annotations/sandbox.namzu.ai~1holder-epoch";
 const uidsPath = "/metadata/annotations/holdfast.dev~1volume-claim-uids";
+
+const epoch = { "sandbox.namzu.ai/holder-epoch": "3" };
 
 const read = (changes: Parameters<typeof sandboxJson>[0] = {}): SandboxReading =>
   readSandboxObject(sandboxJson(changes), "block");
@@ -22,8 +25,8 @@ const paths = (operations: readonly PatchOperation[], op: "test" | "add") =>
   operations.filter((one) => one.op === op).map(({ path }) => path);
 
 describe("the patch of a mode", () => {
-  it("tests uid, written-by and stamp as read, and no resourceVersion where both stand", () => {
-    expect(paths(patchOf(read(), "Suspended"), "test")).toEqual(["/metadata/uid", writtenByPath, stampPath]);
+  it("tests uid, written-by, stamp and the text of the epoch as read, and no resourceVersion where all stand", () => {
+    expect(paths(patchOf(read(), "Suspended"), "test")).toEqual(["/metadata/uid", writtenByPath, stampPath, epochPath]);
   });
 
   it("tests the mode on every wake", () => {
@@ -33,9 +36,16 @@ describe("the patch of a mode", () => {
   });
 
   it.each([
-    ["written-by", { "sandbox.namzu.ai/operating-mode-changed-at": "2026-01-02T03:04:05.678Z" }],
-    ["the stamp", { "holdfast.dev/written-by": "call-1" }],
-    ["both", { other: "x" }],
+    ["written-by", { ...epoch, "sandbox.namzu.ai/operating-mode-changed-at": "2026-01-02T03:04:05.678Z" }],
+    ["the stamp", { ...epoch, "holdfast.dev/written-by": "call-1" }],
+    [
+      "the epoch",
+      {
+        "holdfast.dev/written-by": "call-1",
+        "sandbox.namzu.ai/operating-mode-changed-at": "2026-01-02T03:04:05.678Z",
+      },
+    ],
+    ["each of them", { other: "x" }],
   ])("tests the resourceVersion where %s is absent, and adds members one by one", (_what, annotations) => {
     const patch = patchOf(read({ metadata: { annotations } }), "Suspended");
     expect(patch).toContainEqual({ op: "test", path: "/metadata/resourceVersion", value: "41" });
@@ -56,6 +66,41 @@ describe("the patch of a mode", () => {
       },
       { op: "add", path: "/spec/operatingMode", value: "Suspended" },
     ]);
+  });
+
+  it("69 adds the whole map with the epoch where there is none, under the resourceVersion", () => {
+    const patch = patchOf(read({ metadata: { annotations: undefined } }), "Suspended", { epoch: holderEpochFrom(3) });
+    expect(paths(patch, "test")).toEqual(["/metadata/uid", "/metadata/resourceVersion"]);
+    expect(patch).toContainEqual({
+      op: "add",
+      path: "/metadata/annotations",
+      value: {
+        "holdfast.dev/written-by": "me",
+        "sandbox.namzu.ai/holder-epoch": "3",
+        "sandbox.namzu.ai/operating-mode-changed-at": "1970-01-01T00:00:01.000Z",
+      },
+    });
+  });
+
+  it("70 adds the epoch as a member where there are other annotations, which survive", () => {
+    const other = read({ metadata: { annotations: { other: "x" } } });
+    const patch = patchOf(other, "Suspended", { epoch: holderEpochFrom(3) });
+    expect(paths(patch, "test")).toEqual(["/metadata/uid", "/metadata/resourceVersion"]);
+    expect(patch).toContainEqual({ op: "add", path: epochPath, value: "3" });
+    expect(paths(patch, "add")).not.toContain("/metadata/annotations");
+  });
+
+  it("L20 stores an epoch where the mode does not move, and leaves the stamp alone", () => {
+    const patch = patchOf(read(), "Running", { epoch: holderEpochFrom(4) });
+    expect(patch).toContainEqual({ op: "test", path: epochPath, value: "3" });
+    expect(paths(patch, "add")).toEqual([writtenByPath, epochPath]);
+  });
+
+  it("L21 tests an epoch that is no number as it was read, and never writes over it unasked", () => {
+    const annotations = { "sandbox.namzu.ai/holder-epoch": "latest" };
+    const patch = patchOf(read({ metadata: { annotations } }), "Suspended");
+    expect(patch).toContainEqual({ op: "test", path: epochPath, value: "latest" });
+    expect(paths(patch, "add")).not.toContain(epochPath);
   });
 
   it("suspends an object without a mode under its resourceVersion, which no test of the mode could do", () => {
@@ -122,7 +167,7 @@ describe("whatever the reading", () => {
   const readings = fc
     .record({ stamps, mode, resourceVersion: fc.string({ minLength: 1 }), noMap: fc.boolean(), noMode: fc.boolean() })
     .map(({ noMap, noMode, ...one }): SandboxReading => {
-      const noStamps = { ...one.stamps, modeChangedAt: undefined, writtenBy: undefined };
+      const noStamps = { ...one.stamps, modeChangedAt: undefined, writtenBy: undefined, holderEpoch: undefined };
       return {
         ...read(),
         ...one,
@@ -137,6 +182,7 @@ describe("whatever the reading", () => {
     mode,
     writtenBy: fc.string({ minLength: 1 }),
     volumeClaimUids: fc.option(fc.dictionary(fc.stringMatching(/^[a-z-]{1,8}$/), fc.uuid()), { nil: undefined }),
+    epoch: fc.option(fc.maxSafeNat().map(holderEpochFrom), { nil: undefined }),
     now: fc.integer({ min: 0, max: 4_000_000_000_000 }),
   });
 
@@ -159,10 +205,12 @@ describe("whatever the reading", () => {
         const tests = new Map(
           composeModePatch(wish).flatMap((one) => (one.op === "test" ? [[one.path, one.value]] : [])),
         );
-        const { writtenBy, modeChangedAt } = reading.stamps;
+        const { writtenBy, modeChangedAt, holderEpoch } = reading.stamps;
+        expect(tests.get(epochPath)).toBe(holderEpoch);
         expect(tests.get(writtenByPath)).toBe(writtenBy);
         expect(tests.get(stampPath)).toBe(modeChangedAt);
-        const isAbsent = writtenBy === undefined || modeChangedAt === undefined || reading.lacks?.mode === true;
+        const stamps = [writtenBy, modeChangedAt, holderEpoch];
+        const isAbsent = stamps.includes(undefined) || reading.lacks?.mode === true;
         expect(tests.has("/metadata/resourceVersion")).toBe(isAbsent);
         const wakes = reading.mode === "Suspended" && wish.mode === "Running";
         if (wakes) expect(tests.get("/spec/operatingMode")).toBe("Suspended");
@@ -176,6 +224,7 @@ describe("whatever the reading", () => {
         const { reading } = wish;
         const written = writtenAnnotations(composeModePatch(wish), reading.lacks?.annotations === true);
         expect(written.get("holdfast.dev/written-by")).toBe(wish.writtenBy);
+        expect(written.get("sandbox.namzu.ai/holder-epoch")).toBe(wish.epoch?.toString());
         const changes = reading.mode !== wish.mode;
         const stamp = written.get("sandbox.namzu.ai/operating-mode-changed-at");
         expect(stamp !== undefined).toBe(changes);

@@ -22,7 +22,7 @@ describe("a Sandbox", () => {
       deleting: false,
       createdAt: new Date("2026-01-02T03:04:05Z"),
       stamps: {
-        holderEpoch: undefined,
+        holderEpoch: "3",
         modeChangedAt: "2026-01-02T03:04:05.678Z",
         podTemplateHash: "sha256:aa",
         createdBy: "call-0",

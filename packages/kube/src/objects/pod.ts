@@ -36,6 +36,13 @@ export function isOwnedBy(value: unknown, ownerUid: string): boolean {
   return elements(at(value, "metadata", "ownerReferences")).some((owner) => at(owner, "uid") === ownerUid);
 }
 
+/** True if it mounts a claim of the Sandbox of this name. */
+export function usesClaimOf(value: unknown, sandboxName: string): boolean {
+  const volumes = elements(at(value, "spec", "volumes"));
+  const claims = volumes.map((volume) => textOf(at(volume, "persistentVolumeClaim", "claimName")));
+  return claims.some((claim) => claim?.endsWith(`-${sandboxName}`));
+}
+
 function phaseOf(value: unknown): PodReading["phase"] {
   return typeof value === "string" && phases.includes(value) ? (value as PodReading["phase"]) : "Unknown";
 }

@@ -56,6 +56,7 @@ export function sandboxJson(
       annotations: {
         "holdfast.dev/created-by": "call-0",
         "holdfast.dev/written-by": "call-1",
+        "sandbox.namzu.ai/holder-epoch": "3",
         "sandbox.namzu.ai/operating-mode-changed-at": "2026-01-02T03:04:05.678Z",
         "sandbox.namzu.ai/pod-template-hash": "sha256:aa",
       },

@@ -11,7 +11,7 @@ export function bindableOf(pods: readonly PodReading[], left: ReadonlySet<PodUid
 
 /** A pod that may become bindable. */
 export function isCandidate(pod: PodReading, left: ReadonlySet<PodUid>): boolean {
-  return !pod.deleting && !hasEnded(pod) && !left.has(pod.uid);
+  return !pod.deleting && !pod.isStray && !hasEnded(pod) && !left.has(pod.uid);
 }
 
 /** Ended by itself; a deletionTimestamp alone is not an end. */
@@ -21,8 +21,9 @@ export function hasEnded(pod: PodReading): boolean {
 
 /** A pod that ended without being asked to: the controller will not make another while the mode is Running (L42). */
 export function endedByItself(pods: readonly PodReading[]): PodReading | undefined {
-  if (pods.some((pod) => !hasEnded(pod) || pod.deleting)) return undefined;
-  return pods[0];
+  const own = pods.filter((pod) => !pod.isStray);
+  if (own.some((pod) => !hasEnded(pod) || pod.deleting)) return undefined;
+  return own[0];
 }
 
 /** Why the pod of a Running workspace ended, and what to do. */

@@ -44,8 +44,10 @@ export async function* callGuest<Event>(
   for (;;) {
     assertServes(ws, bound, call.feature);
     const giveBack = ws.leases.take(bound.guest);
+    let sent = false;
     try {
       await assertClaim(ws, bound, call.claim, signal);
+      sent = true;
       for await (const event of call.open(bound.guest.under(call.claim.epoch), bound)) {
         begun = true;
         yield event;
@@ -55,7 +57,7 @@ export async function* callGuest<Event>(
       if (signal.aborted) throw thrown;
       const error = thrown instanceof DeadlineExceeded ? unanswered(thrown) : thrown;
       const isSpent = begun || call.isSpent?.() === true;
-      if (isEpochRefusal(error) && call.claim.changes) {
+      if (sent && isEpochRefusal(error) && call.claim.changes) {
         await settleRefusal(ws, bound, call.claim, error, signal);
         if (isSpent || !mayFence) throw guestAhead(ws, bound.fenced, error);
         mayFence = false;

@@ -81,9 +81,14 @@ export interface ClaimsReading {
   readonly lost: readonly string[];
 }
 
-/** A pod owned by one Sandbox (by owner uid). */
+/** A pod of one Sandbox: owned by it (by owner uid), or else a stray on its disk. */
 export interface PodReading {
   readonly name: string;
+  /**
+   * It has this Sandbox's name and uses its claims, and is not owned by it, as when somebody took its ownerReferences off. It is nobody's to
+   * bind or to delete; while it lives the disk is in use.
+   */
+  readonly isStray?: boolean;
   readonly uid: PodUid;
   readonly resourceVersion: string;
   /** Undefined: not yet. */
