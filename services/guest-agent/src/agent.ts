@@ -22,6 +22,8 @@ import { Staging } from "./file/staging.ts";
 import { WorkspaceTree } from "./file/workspace-tree.ts";
 import { readOwnStatus } from "./probe.ts";
 import { serveReadiness } from "./ready-server.ts";
+import { routeSessions } from "./session/session-routes.ts";
+import { openSessions } from "./session/session-table.ts";
 import { chooseSpawner } from "./spawn/choose-spawner.ts";
 import { choosePipes } from "./spawn/pipes.ts";
 
@@ -47,6 +49,7 @@ export const servedFeatures: readonly GuestFeature[] = [
   "holder-epoch",
   "probe",
   "quiesce",
+  "sessions",
 ];
 
 /** Starts to serve. Resolves once it can be asked; rejects when its address or readiness socket cannot be had. */
@@ -86,7 +89,15 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const fileSystem = await fileSystemOf(config.workspaceRoot);
   const flush = fileSystem && new Flush(fileSystem);
   routeDisk(router, { quiesce: new Quiesce(scope, quiet, systemClock), flush, fence });
-  const features = servedFeatures.filter((feature) => feature !== "flush" || flush !== undefined);
+  const { bootId, workspaceRoot } = config;
+  const needs = { workspaceRoot, environment, clock: systemClock, quiet, spawner, pipes };
+  const sessions = openSessions(needs, stateDirectory, bootId);
+  if (sessions) routeSessions(router, { table: sessions, fence, bootId, clock: systemClock });
+  const missing = new Set<GuestFeature>([
+    ...(flush ? [] : ["flush" as const]),
+    ...(sessions ? [] : ["sessions" as const]),
+  ]);
+  const features = servedFeatures.filter((feature) => !missing.has(feature));
   router
     .unary(AgentService.method.health, async () => ({
       serving: !quiet.isRetired,
@@ -95,6 +106,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       features: [...features],
       bootId: config.bootId,
       runningExecutions: table.running.length,
+      runningSessions: sessions?.running.length ?? 0,
       holderEpoch: fence.epoch,
       unconfirmedExecutions: table.unconfirmed.slice(0, leftoversNamedMax).map(({ wish }) => wish.id),
     }))
@@ -111,7 +123,8 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       quiet.retire();
       for (const execution of table.running) execution.expectEnd("agent-stopped");
       await stopGuest(scope, flush);
-      await Promise.race([Promise.all(table.running.map(({ ended }) => ended)), after(lastResultsMs)]);
+      const last = [...table.running, ...(sessions?.running ?? [])];
+      await Promise.race([Promise.all(last.map(({ ended }) => ended)), after(lastResultsMs)]);
       await after(farewellMs);
       link.close();
       readiness.close();

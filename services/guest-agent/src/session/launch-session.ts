@@ -1,0 +1,162 @@
+import { accessSync, closeSync, constants, writeSync } from "node:fs";
+import { Socket } from "node:net";
+import type { Readable } from "node:stream";
+import { ReadStream } from "node:tty";
+import { AnsweredError } from "@holdfast/guest-link";
+import type { TerminalCalls, TerminalSize } from "../libc/terminal-calls.ts";
+import type { Pipes } from "../spawn/pipes.ts";
+import type { ExitStatus, Program, ProgramStart, Spawner } from "../spawn/spawner.ts";
+import type { SessionWish } from "./session-wish.ts";
+
+/** What sessions need of the kernel. */
+export interface SessionCalls {
+  readonly spawner: Spawner;
+  readonly pipes: Pipes;
+  readonly terminals: TerminalCalls;
+}
+
+/** The agent's side of a session's terminal. Of no effect once it is closed. */
+export interface Terminal {
+  /** Gives it input, as much as fits now: how many bytes it took. Throws with `code` EIO when nobody can read it any more. */
+  write(bytes: Uint8Array): number;
+  resize(size: TerminalSize): void;
+  foregroundGroup(): number;
+}
+
+/** A session's program, once it runs. */
+export interface SessionProgram {
+  readonly pid: number;
+  /** What it writes. Ends with an error, or without one, when nobody holds the other side any more. */
+  readonly output: Readable;
+  /** Undefined: it has none. */
+  readonly terminal: Terminal | undefined;
+  readonly exited: Promise<ExitStatus>;
+}
+
+export type SessionLaunch =
+  | { readonly t: "running"; readonly program: SessionProgram }
+  /** As a shell would say it: a result, not a failure. */
+  | { readonly t: "not-started"; readonly code: 126 | 127; readonly message: string };
+
+const shells = ["/bin/bash", "/bin/sh"];
+
+/** Starts the program of a session. Rejects with AnsweredError only when it was the guest that lacked something; nothing runs then. */
+export async function launchSession(
+  wish: SessionWish,
+  cwd: string,
+  env: Readonly<Record<string, string>>,
+  calls: SessionCalls,
+): Promise<SessionLaunch> {
+  const command = wish.command === "" ? shellOf(env) : wish.command;
+  const name = wish.login ? `-${command.slice(command.lastIndexOf("/") + 1)}` : command;
+  const start = { command, name, args: wish.args, cwd, env };
+  try {
+    const program = await (wish.kind === "terminal" ? onTerminal(wish.size, start, calls) : detached(start, calls));
+    return { t: "running", program };
+  } catch (error) {
+    return notStarted(wish, command, error);
+  }
+}
+
+type Start = Omit<ProgramStart, "stdio">;
+
+async function onTerminal(size: TerminalSize, start: Start, calls: SessionCalls): Promise<SessionProgram> {
+  const { terminals, spawner } = calls;
+  const { master, path } = terminals.openPty(size);
+  const { pid, exited } = await closedUnless(master, () => spawner.spawn({ ...start, stdio: { terminal: path } }));
+  const output = await closedUnless(master, async () => new ReadStream(master));
+  const terminal: Terminal = {
+    write(bytes) {
+      // The descriptor's number is another's once the stream has closed it.
+      if (output.destroyed) throw Object.assign(new Error("EIO: the terminal is closed"), { code: "EIO" });
+      try {
+        return writeSync(master, bytes);
+      } catch (error) {
+        if (codeOf(error) === "EAGAIN") return 0;
+        throw error;
+      }
+    },
+    resize(wished) {
+      if (!output.destroyed) terminals.resize(master, wished);
+    },
+    foregroundGroup: () => (output.destroyed ? 0 : terminals.foregroundGroup(master)),
+  };
+  return { pid, exited, output, terminal };
+}
+
+async function detached(start: Start, { spawner, pipes }: SessionCalls): Promise<SessionProgram> {
+  const [pipe] = await pipes.take(1);
+  if (pipe === undefined) throw new Error("fewer pipes than were asked for");
+  const { readFd, writeFd } = pipe;
+  let program: Program;
+  try {
+    program = await closedUnless(readFd, () => spawner.spawn({ ...start, stdio: [undefined, writeFd, writeFd] }));
+  } finally {
+    closeSync(writeFd); // The program has its own by now.
+  }
+  const output = await closedUnless(readFd, async () => new Socket({ fd: readFd, readable: true, writable: false }));
+  return { ...program, output, terminal: undefined };
+}
+
+/** Closes a descriptor when what would have taken it over fails. */
+async function closedUnless<T>(fd: number, take: () => Promise<T>): Promise<T> {
+  try {
+    return await take();
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+function notStarted(wish: SessionWish, command: string, error: unknown): SessionLaunch {
+  if (error instanceof AnsweredError) throw error;
+  const code = codeOf(error);
+  switch (code) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return { t: "not-started", code: 127, message: `${command}: no such program` };
+    case "EAGAIN":
+    case "ENOMEM":
+    case "EMFILE":
+    case "ENFILE":
+    case "ENOSPC": // Of terminals: the kernel has a limit.
+      throw noRoom(wish, code);
+    case "E2BIG":
+      throw new AnsweredError(
+        "INVALID_REQUEST",
+        `${command} was not started: its arguments and environment together are longer than the kernel takes (E2BIG).`,
+        { field: "args" },
+      );
+    default: {
+      const why = code || (error instanceof Error ? error.message : String(error));
+      return { t: "not-started", code: 126, message: `${command}: cannot be executed (${why})` };
+    }
+  }
+}
+
+function shellOf(env: Readonly<Record<string, string>>): string {
+  const { SHELL = "" } = env;
+  return [SHELL, ...shells].find(isExecutable) ?? "/bin/sh";
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    if (path === "") return false;
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false; // Not there, or not to be run: the next one.
+  }
+}
+
+function noRoom({ id }: SessionWish, code: string): AnsweredError {
+  return new AnsweredError(
+    "SESSION_CAPACITY",
+    `Session ${id} was not started: the guest has no room for another process or terminal (${code}). End something and try again.`,
+    { session_id: id, cause: code },
+  );
+}
+
+function codeOf(error: unknown): string {
+  return typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
+}

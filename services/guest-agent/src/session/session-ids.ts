@@ -1,0 +1,53 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isSessionId, type SessionId, sessionsMax } from "@holdfast/contract";
+
+/** Ids of former agent processes that are kept, the newest. */
+const lostMax = 16 * sessionsMax;
+
+/** "." and ".." are session ids, and no names for files. */
+const prefix = "id-";
+
+/**
+ * Which sessions former agent processes of this pod had: their ids are in files that outlive the agent, made before the program starts
+ * and removed when the session is forgotten. So an old id is lost, and never a silent new shell.
+ */
+export class SessionIds {
+  readonly #directory: string;
+  readonly #bootId: string;
+  readonly #lost = new Map<SessionId, string>();
+
+  /** Reads what former processes left. Throws when it cannot: what was here is not known then. */
+  constructor(stateDirectory: string, bootId: string) {
+    this.#directory = join(stateDirectory, "sessions");
+    this.#bootId = bootId;
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    const found = readdirSync(this.#directory)
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => name.slice(prefix.length))
+      .filter(isSessionId)
+      .map((id) => ({ id, atMs: statSync(this.#fileOf(id)).mtimeMs }))
+      .sort((one, other) => other.atMs - one.atMs);
+    for (const { id } of found.slice(0, lostMax)) this.#lost.set(id, readFileSync(this.#fileOf(id), "latin1"));
+    for (const { id } of found.slice(lostMax)) rmSync(this.#fileOf(id), { force: true });
+  }
+
+  /** The boot id of the process that had it. */
+  lostWith(id: SessionId): string | undefined {
+    return this.#lost.get(id);
+  }
+
+  /** Before the start. A process that is killed needs no fsync: what was written is the kernel's. Throws when it cannot be kept. */
+  remember(id: SessionId): void {
+    writeFileSync(this.#fileOf(id), this.#bootId, { mode: 0o600 });
+    this.#lost.delete(id);
+  }
+
+  forget(id: SessionId): void {
+    rmSync(this.#fileOf(id), { force: true });
+  }
+
+  #fileOf(id: SessionId): string {
+    return join(this.#directory, `${prefix}${id}`);
+  }
+}

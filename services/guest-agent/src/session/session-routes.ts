@@ -1,0 +1,231 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  AttachMode,
+  type AttachSessionRequest,
+  type ReadSessionRequest,
+  type ReadSessionResponseSchema,
+  SessionService,
+  type SignalSessionRequest,
+  type WriteSessionRequest,
+} from "@holdfast/api/holdfast/guest/v1/session_pb";
+import type { Clock } from "@holdfast/async";
+import {
+  linkStreamCloseMs,
+  sessionInputMaxBytes,
+  sessionReadDefaultBytes,
+  sessionReadMaxBytes,
+  sessionReadWaitMaxMs,
+} from "@holdfast/contract";
+import { type AgentStream, AnsweredError, type CallContext, type Router } from "@holdfast/guest-link";
+import { membersOf } from "../execution/processes.ts";
+import { invalid } from "../execution/start-wish.ts";
+import type { Fence } from "../fence/fence.ts";
+import { endSession } from "./end-session.ts";
+import type { Session } from "./session.ts";
+import { SessionFollower } from "./session-follower.ts";
+import { rowOf } from "./session-rows.ts";
+import type { SessionTable } from "./session-table.ts";
+import { parseOpen, parseSessionId, parseSize } from "./session-wish.ts";
+import { parseSignal } from "./signals.ts";
+
+export interface SessionsServed {
+  readonly table: SessionTable;
+  readonly fence: Fence;
+  readonly bootId: string;
+  readonly clock: Clock;
+}
+
+/** Serves sessions. Each change is judged in the step in which it is made (G5a). */
+export function routeSessions(router: Router, served: SessionsServed): void {
+  const { table, fence, bootId } = served;
+  const { method } = SessionService;
+  const required = (id: string): Session => table.require(parseSessionId(id));
+  router
+    .unary(method.openSession, async (request, { epoch }) => {
+      expectBoot(request.expectedBootId, bootId);
+      const wish = parseOpen(request);
+      return { session: rowOf(await fence.effect(epoch, () => table.open(wish))) };
+    })
+    .stream(method.attachSession, (request, stream) => attach(served, request, stream))
+    .unary(method.writeSession, async (request, context) => write(required(request.sessionId), fence, request, context))
+    .unary(method.resizeSession, async (request, { epoch }) => {
+      const session = required(request.sessionId);
+      const size = parseSize(request.size);
+      if (size === undefined) throw invalid("size", "must be given");
+      assertTerminal(session);
+      if (request.attachmentId !== "") session.attachments.requireExclusive(request.attachmentId);
+      fence.admit(epoch);
+      session.resize(size);
+      return {};
+    })
+    .unary(method.signalSession, async (request, { epoch }) => {
+      const session = required(request.sessionId);
+      signalForeground(session, request, () => fence.admit(epoch));
+      return {};
+    })
+    .unary(method.killSession, async (request, { epoch }) => {
+      const session = required(request.sessionId);
+      await endSession(session, parseSignal(request.signal, "SIGKILL"), () => fence.admit(epoch));
+      return { session: rowOf(session) };
+    })
+    .unary(method.readSession, async (request, { signal }) =>
+      read(required(request.sessionId), request, served, signal),
+    )
+    .unary(method.listSessions, async () => ({ sessions: table.all.map(rowOf), bootId }))
+    .unary(method.detachSession, async (request, { epoch }) => {
+      const session = required(request.sessionId);
+      fence.admit(epoch);
+      session.attachments.detach(request.attachmentId, request.clientClosed);
+      return {};
+    });
+}
+
+async function attach(served: SessionsServed, request: AttachSessionRequest, stream: AgentStream): Promise<void> {
+  const { table, fence, bootId, clock } = served;
+  const session = table.require(parseSessionId(request.sessionId)); // Before the boot id: a lost session says more.
+  expectBoot(request.expectedBootId, bootId);
+  const mode = request.mode === AttachMode.OBSERVE ? "observe" : "exclusive";
+  const size = parseSize(request.size);
+  if (size !== undefined && mode === "observe") throw invalid("size", "is an exclusive attachment's");
+  const fromOffset = offsetIn(session, request.fromOffset);
+  const { epoch } = stream.context;
+  const follower = new SessionFollower(session, stream, fromOffset);
+  const attached = {
+    end(why: AnsweredError): void {
+      follower.end(why);
+      // A caller that does not read cannot hold the connection: it is told when it comes back with its attachment's id.
+      clock.schedule(linkStreamCloseMs, () => stream.destroy(why));
+    },
+  };
+  // A session that has ended is read to its end, and has no attachments any more.
+  const attachment =
+    session.exit === undefined
+      ? session.attachments.take({
+          mode,
+          attachmentId: request.attachmentId,
+          stream: attached,
+          whileHeld: (end) => fence.onRaise(epoch, end),
+        })
+      : undefined;
+  if (size !== undefined && attachment !== undefined) session.resize(size);
+  if (attachment !== undefined) {
+    void stream.callerEnd.then((end) => {
+      session.attachments.leave(attachment, attached, end.t === "ended" && end.clientClosed);
+    });
+  }
+  await follower.run({
+    attachmentId: attachment?.id ?? "",
+    nextInputSequence: BigInt(attachment?.input?.next ?? 0),
+    bootId,
+    offset: BigInt(fromOffset),
+    session: rowOf(session),
+  });
+}
+
+async function write(session: Session, fence: Fence, request: WriteSessionRequest, { epoch, signal }: CallContext) {
+  const { attachmentId, data } = request;
+  assertTerminal(session);
+  if (data.length > sessionInputMaxBytes) throw invalid("data", `is longer than ${sessionInputMaxBytes} bytes`);
+  if (request.sequence < 1n || request.sequence > BigInt(Number.MAX_SAFE_INTEGER)) {
+    throw invalid("sequence", "must be 1 or more");
+  }
+  const { input } = session.attachments.requireExclusive(attachmentId);
+  const sequence = Number(request.sequence);
+  try {
+    const next = await input.put({ sequence, data, admit: () => fence.admit(epoch), signal });
+    return { nextSequence: BigInt(next) };
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EIO")) throw error;
+    throw new AnsweredError(
+      "ATTACHMENT_NOT_FOUND",
+      `Input ${sequence} was not written: nobody reads the terminal of session ${session.wish.id} any more, its program is ending.`,
+      { session_id: session.wish.id, attachment_id: attachmentId },
+    );
+  }
+}
+
+/** To the process group in the foreground, if it is the session's: a group's number may be another's by now. */
+function signalForeground(session: Session, request: SignalSessionRequest, admit: () => void): void {
+  const signal = parseSignal(request.signal);
+  if (request.attachmentId !== "") session.attachments.requireExclusive(request.attachmentId);
+  const { foregroundGroup: group, belonging } = session;
+  if (session.exit !== undefined || group === undefined || belonging === undefined) return;
+  const isOurs = membersOf(belonging).some((member) => member.group === group && member.session === belonging.leader);
+  if (!isOurs) return;
+  admit();
+  try {
+    process.kill(-group, signal);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error; // Gone in this very moment.
+  }
+}
+
+async function read(
+  session: Session,
+  request: ReadSessionRequest,
+  { clock }: SessionsServed,
+  signal: AbortSignal,
+): Promise<MessageInitShape<typeof ReadSessionResponseSchema>> {
+  const { maxBytes, waitMs } = request;
+  if (maxBytes > sessionReadMaxBytes) throw invalid("max_bytes", `is more than ${sessionReadMaxBytes}`);
+  if (waitMs > sessionReadWaitMaxMs) throw invalid("wait_ms", `is more than ${sessionReadWaitMaxMs}`);
+  const fromOffset = offsetIn(session, request.fromOffset);
+  const { log } = session;
+  if (fromOffset === log.end && waitMs > 0 && session.exit === undefined) {
+    await moreFrom(session, clock, waitMs, signal);
+  }
+  const offset = Math.max(fromOffset, log.start);
+  const pieces: Buffer[] = [];
+  let leftBytes = maxBytes === 0 ? sessionReadDefaultBytes : maxBytes;
+  let position = offset;
+  for (let piece = log.at(position); piece !== undefined && leftBytes > 0; piece = log.at(position)) {
+    const bytes = piece.bytes.subarray(0, leftBytes);
+    pieces.push(bytes);
+    position += bytes.length;
+    leftBytes -= bytes.length;
+  }
+  return {
+    data: Buffer.concat(pieces),
+    offset: BigInt(offset),
+    nextOffset: BigInt(position),
+    session: rowOf(session),
+  };
+}
+
+/** Until there is more output, or the end, or the time is over, or the caller has gone. */
+function moreFrom(session: Session, clock: Clock, waitMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stopWatching();
+      cancel();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const stopWatching = session.watch(done);
+    const cancel = clock.schedule(waitMs, done);
+    signal.addEventListener("abort", done, { once: true });
+    if (signal.aborted) done();
+  });
+}
+
+function offsetIn({ log, wish }: Session, offset: bigint): number {
+  if (offset <= BigInt(log.end)) return Number(offset);
+  throw new AnsweredError(
+    "OFFSET_OUT_OF_RANGE",
+    `Session ${wish.id} has written ${log.end} bytes; offset ${offset} lies beyond.`,
+    { session_id: wish.id, from_offset: String(offset), end: String(log.end) },
+  );
+}
+
+function assertTerminal({ wish }: Session): void {
+  if (wish.kind !== "terminal") throw invalid("session_id", `names a detached program, which has no terminal`);
+}
+
+function expectBoot(expected: string, bootId: string): void {
+  if (expected === "" || expected === bootId) return;
+  throw new AnsweredError(
+    "GUEST_RESTARTED",
+    "Nothing was done: the guest's agent is another process than the one this call expected, and knows nothing of its sessions.",
+    { expected_boot_id: expected, boot_id: bootId },
+  );
+}

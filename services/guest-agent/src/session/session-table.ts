@@ -1,0 +1,147 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "@holdfast/async";
+import { type SessionId, sessionKeptMs, sessionRingMaxBytes, sessionsMax } from "@holdfast/contract";
+import { AnsweredError } from "@holdfast/guest-link";
+import type { Quiet } from "../disk/quiet.ts";
+import { LogBudget } from "../execution/log-budget.ts";
+import { directoryOf } from "../execution/start-wish.ts";
+import { loadKoffi } from "../libc/koffi.ts";
+import { terminalCallsOf } from "../libc/terminal-calls.ts";
+import { PosixSpawner } from "../spawn/posix-spawner.ts";
+import type { SessionCalls } from "./launch-session.ts";
+import { Session } from "./session.ts";
+import { SessionIds } from "./session-ids.ts";
+import type { SessionWish } from "./session-wish.ts";
+
+export interface SessionTableOptions {
+  readonly workspaceRoot: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly quiet: Quiet;
+  readonly ids: SessionIds;
+  readonly calls: SessionCalls;
+}
+
+/**
+ * The table of this agent process. Undefined where terminals cannot be made: without the addon, or with a C library that lacks something.
+ * Throws when it cannot be known which sessions former processes had.
+ */
+export function openSessions(
+  needs: Omit<SessionTableOptions, "ids" | "calls"> & Omit<SessionCalls, "terminals">,
+  stateDirectory: string,
+  bootId: string,
+): SessionTable | undefined {
+  const koffi = loadKoffi();
+  if (koffi === undefined || !(needs.spawner instanceof PosixSpawner)) return undefined;
+  const { spawner, pipes, ...options } = needs;
+  const calls = { spawner, pipes, terminals: terminalCallsOf(koffi) };
+  return new SessionTable({ ...options, calls, ids: new SessionIds(stateDirectory, bootId) });
+}
+
+/** Names the environment entry by which a session's processes are known, wherever they went. */
+const markerName = "HOLDFAST_SESSION";
+
+/** The sessions that this agent knows (G16). A running one is never let go. */
+export class SessionTable {
+  readonly #options: SessionTableOptions;
+  /** In the order in which they were opened. */
+  readonly #sessions = new Map<SessionId, Session>();
+  /** Ids of which the program is being started. */
+  readonly #opening = new Set<SessionId>();
+  /** Each ring is bounded by itself; together they cannot exceed this. */
+  readonly #budget = new LogBudget(sessionsMax * sessionRingMaxBytes);
+
+  constructor(options: SessionTableOptions) {
+    this.#options = options;
+  }
+
+  get all(): readonly Session[] {
+    return [...this.#sessions.values()];
+  }
+
+  get running(): readonly Session[] {
+    return this.all.filter(({ exit }) => exit === undefined);
+  }
+
+  /** Starts a program under an id. Looking and taking the id is one step. Rejects with AnsweredError; nothing runs then. */
+  open(wish: SessionWish): Promise<Session> {
+    return this.#options.quiet.start(() => this.#open(wish));
+  }
+
+  /** Throws SESSION_NOT_FOUND, or SESSION_LOST when a former agent process had it. */
+  require(id: SessionId): Session {
+    const session = this.#sessions.get(id);
+    if (session !== undefined) return session;
+    const bootId = this.#options.ids.lostWith(id);
+    if (bootId !== undefined) {
+      throw new AnsweredError(
+        "SESSION_LOST",
+        `Session ${id} was a former agent process's, and its terminal ended with that. Nothing was started in its place; open a new one.`,
+        { session_id: id, boot_id: bootId },
+      );
+    }
+    throw new AnsweredError("SESSION_NOT_FOUND", `This guest knows no session ${id}.`, { session_id: id });
+  }
+
+  async #open(wish: SessionWish): Promise<Session> {
+    const { environment, workspaceRoot, ids, clock, calls } = this.#options;
+    const former = this.#sessions.get(wish.id);
+    if ((former !== undefined && former.exit === undefined) || this.#opening.has(wish.id)) {
+      throw new AnsweredError("SESSION_EXISTS", `Nothing was started: session ${wish.id} runs.`, {
+        session_id: wish.id,
+      });
+    }
+    const cwd = directoryOf(wish.cwd, workspaceRoot);
+    this.#assertRoom();
+    const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
+    const session = new Session(wish, `${markerName}=${marker}`, { clock, calls, budget: this.#budget });
+    // The former one keeps its place until the new one runs: what it wrote can be read as long as nothing took its place.
+    this.#opening.add(wish.id);
+    try {
+      ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
+      await session.start(cwd, { ...environment, ...wish.env, [markerName]: marker });
+    } catch (error) {
+      session.dispose();
+      if (former === undefined) ids.forget(wish.id);
+      throw error;
+    } finally {
+      this.#opening.delete(wish.id);
+    }
+    if (this.#sessions.get(wish.id) === former && former !== undefined) this.#remove(former);
+    else this.#makeRoom();
+    this.#sessions.set(wish.id, session);
+    void session.ended.then(() => clock.schedule(sessionKeptMs, () => this.#expire(session)));
+    return session;
+  }
+
+  #assertRoom(): void {
+    if (this.running.length + this.#opening.size < sessionsMax) return;
+    throw new AnsweredError(
+      "SESSION_CAPACITY",
+      `Nothing was started: the guest already runs ${sessionsMax} sessions (sessionsMax). End one.`,
+      { limit: String(sessionsMax), setting: "sessionsMax" },
+    );
+  }
+
+  /** Of those that have ended, the one that did first goes. */
+  #makeRoom(): void {
+    if (this.#sessions.size < sessionsMax) return;
+    const ended = this.all.filter(({ exit }) => exit !== undefined);
+    const [first] = ended.sort((one, other) => (one.exit?.atMs ?? 0) - (other.exit?.atMs ?? 0));
+    if (first) this.#forget(first);
+  }
+
+  #expire(session: Session): void {
+    if (this.#sessions.get(session.wish.id) === session) this.#forget(session);
+  }
+
+  #forget(session: Session): void {
+    this.#remove(session);
+    this.#options.ids.forget(session.wish.id);
+  }
+
+  #remove(session: Session): void {
+    this.#sessions.delete(session.wish.id);
+    session.dispose();
+  }
+}

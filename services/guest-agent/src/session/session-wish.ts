@@ -1,0 +1,68 @@
+import { SessionKind as KindOnWire, type OpenSessionRequest } from "@holdfast/api/holdfast/guest/v1/session_pb";
+import { isSessionId, type SessionId } from "@holdfast/contract";
+import { invalid } from "../execution/start-wish.ts";
+import type { TerminalSize } from "../libc/terminal-calls.ts";
+
+export type SessionKind = "terminal" | "detached";
+
+/** A session that is to be opened, checked but for its directory. */
+export interface SessionWish {
+  readonly id: SessionId;
+  readonly kind: SessionKind;
+  /** "": the shell. */
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly size: TerminalSize;
+  readonly login: boolean;
+  readonly clientBound: boolean;
+}
+
+const sizeDefault: TerminalSize = { columns: 80, rows: 24 };
+const sizeMax = 65_535;
+
+/** Checks what came over the wire. */
+export function parseOpen(request: OpenSessionRequest): SessionWish {
+  const id = parseSessionId(request.sessionId);
+  const { command, args, cwd, env, login, clientBound } = request;
+  const kind = parseKind(request.kind);
+  if (kind === "detached") {
+    if (command === "") throw invalid("command", "must not be empty: a detached program is not a shell");
+    if (request.size) throw invalid("size", "is a terminal's, and a detached program has none");
+    if (clientBound) throw invalid("client_bound", "is a terminal's: a detached program has no client");
+  }
+  if (login && command !== "") throw invalid("login", "is the shell's: leave the command out");
+  if (command === "" && args.length > 0) throw invalid("args", "need a command");
+  for (const [at, text] of [command, ...args].entries()) {
+    if (text.includes("\0")) throw invalid(at === 0 ? "command" : `args[${at - 1}]`, "must not contain NUL");
+  }
+  for (const [name, value] of Object.entries(env)) {
+    if (name === "" || /[=\0]/.test(name)) throw invalid("env", `has no usable name in ${JSON.stringify(name)}`);
+    if (value.includes("\0")) throw invalid(`env[${name}]`, "must not contain NUL");
+  }
+  if (cwd.includes("\0")) throw invalid("cwd", "must not contain NUL");
+  const size = parseSize(request.size) ?? sizeDefault;
+  return { id, kind, command, args, cwd, env, size, login, clientBound };
+}
+
+/** Refuses what cannot name a session. */
+export function parseSessionId(text: string): SessionId {
+  if (isSessionId(text)) return text;
+  throw invalid("session_id", "must be 1 to 64 of letters, digits, '.', '_' and '-'");
+}
+
+/** Undefined where it is absent. */
+export function parseSize(size: TerminalSize | undefined): TerminalSize | undefined {
+  if (size === undefined) return undefined;
+  for (const side of ["columns", "rows"] as const) {
+    if (size[side] < 1 || size[side] > sizeMax) throw invalid(`size.${side}`, `must be 1 to ${sizeMax}`);
+  }
+  return { columns: size.columns, rows: size.rows };
+}
+
+function parseKind(kind: KindOnWire): SessionKind {
+  if (kind === KindOnWire.TERMINAL) return "terminal";
+  if (kind === KindOnWire.DETACHED) return "detached";
+  throw invalid("kind", "must be TERMINAL or DETACHED");
+}
