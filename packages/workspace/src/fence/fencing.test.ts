@@ -148,6 +148,13 @@ describe("L20 take_over", () => {
     },
   );
 
+  it("whose first write landed unanswered and whose second never arrived is sent until it is known: nothing is claimed twice", async () => {
+    on.cluster.seed(id, { mode: "Suspended", stamps: { holderEpoch: "5" } });
+    on.cluster.plan.fail("setMode", "reply-lost", "never-arrived");
+    const view = await on.clock.runUntilSettled(open(a, takeOver));
+    expect([view.holderEpoch, stored(), writes().length]).toEqual([7, "7", 3]);
+  });
+
   it("whose POST got no answer is taken again on what stands", async () => {
     on.cluster.plan.fail("createSandbox", "reply-lost");
     const view = await on.clock.runUntilSettled(open(a, takeOver));
