@@ -4,6 +4,8 @@ import { readConfig } from "./config.ts";
 
 // A defect in one call must not take the month's processes of others with it.
 process.on("uncaughtException", (error) => console.error("uncaught:", error));
+// A limit on the size of files is an error of the write that meets it, not the end of the agent.
+process.on("SIGXFSZ", () => undefined);
 process.on("unhandledRejection", (reason) => console.error("unhandled rejection:", reason));
 
 try {

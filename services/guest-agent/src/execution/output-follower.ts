@@ -77,6 +77,8 @@ export class OutputFollower implements Owner {
       this.#over = true;
       stopWatchingLog();
       stopWatchingState();
+      // Nothing is left to read, however long the connection takes to close.
+      if (this.#asOwner && this.#execution.state.t === "ended") this.#execution.disown(this, "left-running");
     }
   }
 

@@ -159,7 +159,7 @@ async function writeLines(path: string, lines: readonly string[]): Promise<void>
 
 function notKept(id: string, error: unknown): AnsweredError {
   const code = codeOf(error);
-  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  const isFull = ["ENOSPC", "EDQUOT", "EFBIG"].includes(code);
   return new AnsweredError(
     isFull ? "DISK_FULL" : "INTERNAL_ERROR",
     `Execution ${id} was not started: that its id is used could not be kept on the pod's storage (${messageOf(error)}). ` +

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -81,6 +82,17 @@ describe("the holder epoch of a real agent", () => {
     await expect(agentProcess({ HOLDFAST_AGENT_STATE_DIR: `${state}/absent` })).rejects.toThrow(
       /HOLDFAST_AGENT_STATE_DIR/,
     );
+  });
+
+  it("G5a a number that cannot be kept is not taken, and the holder goes on", async () => {
+    const { link, pid } = await fenced(1);
+    execFileSync("prlimit", [`--pid=${pid}`, "--fsize=0:"]);
+    expect(await reasonOf(raise(link, 2))).toBe("DISK_FULL");
+    execFileSync("prlimit", [`--pid=${pid}`, "--fsize=unlimited:"]);
+    expect(await epochOf(link)).toBe(1);
+    expect(await (await script(link.under(1), "goes-on", "true")).end()).toBe(0);
+    await raise(link, 2);
+    expect(await epochOf(link)).toBe(2);
   });
 
   it("B86 a superseded holder changes nothing by any call, and may still read", async () => {

@@ -172,7 +172,7 @@ function required(stored: bigint): AnsweredError {
 function notKept(epoch: bigint, error: EpochNotKept): AnsweredError {
   const { cause, inPlace } = error;
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  const isFull = ["ENOSPC", "EDQUOT", "EFBIG"].includes(code);
   const stands = inPlace
     ? `The guest holds epoch ${epoch} from here on, but a crash of the machine may bring the former one back. Fence again`
     : "The epoch was not raised. Free space on the node, or replace the pod";
