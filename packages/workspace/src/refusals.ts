@@ -3,8 +3,11 @@ import type { SandboxReading } from "./ports/cluster.ts";
 import type { Handle } from "./state/handle.ts";
 import type { GoneWhy } from "./state/workspace-state.ts";
 
-/** How a suspension was noticed: before anything was dialled, by a failing call, during a start, or because a suspend overtook it. */
-export type NoticedBy = "ADMISSION" | "TRANSPORT" | "START" | "PREEMPTED";
+/**
+ * How a suspension was noticed: before anything was dialled, by a failing call, during a start, because a suspend overtook it, or by
+ * what it was attached to, which a suspend let go.
+ */
+export type NoticedBy = "ADMISSION" | "TRANSPORT" | "START" | "PREEMPTED" | "RELEASED";
 
 export function workspaceSuspended(ws: Handle, noticedBy: NoticedBy, cause?: unknown): HoldfastError {
   const what = {
@@ -12,6 +15,7 @@ export function workspaceSuspended(ws: Handle, noticedBy: NoticedBy, cause?: unk
     TRANSPORT: "was suspended while this call was using it",
     START: "was suspended by somebody else while it was being started",
     PREEMPTED: "is being suspended here, which ended this start",
+    RELEASED: "is being suspended, which ended this attachment",
   }[noticedBy];
   return new HoldfastError("WORKSPACE_SUSPENDED", {
     message: `Workspace ${ws.id} ${what}. Its disk is kept. Resume it, then call again.`,

@@ -9,6 +9,7 @@ import { GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { workspaceDeleting, workspaceReplaced, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
+import { observeForeignSuspend } from "./foreign-suspend.ts";
 
 /** How a call stands to the workspace's fence (L20): what changes something carries its caller's epoch, or none. */
 export interface EpochClaim {
@@ -113,7 +114,7 @@ async function confirmed(ws: Handle, bound: BoundGuest, signal: AbortSignal): Pr
     throw workspaceDeleting(ws);
   }
   if (sandbox.mode === "Suspended") {
-    ws.observe({ t: "suspendedElsewhere", was });
+    observeForeignSuspend(ws, was);
     throw workspaceSuspended(ws, "ADMISSION");
   }
   return { sandbox, epoch: storedEpoch(sandbox) };

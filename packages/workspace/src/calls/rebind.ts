@@ -16,6 +16,7 @@ import {
 import type { Handle } from "../state/handle.ts";
 import type { Rebind } from "../state/rebind.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
+import { observeForeignSuspend } from "./foreign-suspend.ts";
 
 /**
  * After a guest was not reached: one look, shared by every call that needs it, on the service's own time (L39). It never takes a call's
@@ -111,6 +112,6 @@ function deleting(ws: Handle, lost: PodUid | undefined): Rebind {
 }
 
 function suspended(ws: Handle, lost: PodUid | undefined): Rebind {
-  ws.observe({ t: "suspendedElsewhere", was: lost });
+  observeForeignSuspend(ws, lost);
   return { t: "refused", error: workspaceSuspended(ws, "TRANSPORT") };
 }

@@ -3,6 +3,7 @@ import { clusterRequestTimeoutMs } from "@holdfast/contract";
 import { findOwn } from "../fence/gate.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
+import { observeForeignSuspend } from "./foreign-suspend.ts";
 
 /**
  * One uncached look at the object, with its own deadline, shared by those who need it together. What it finds is told as news about
@@ -17,7 +18,7 @@ export async function reread(ws: Handle, bound: BoundGuest): Promise<void> {
       if (found.t === "absent") ws.observe({ t: "vanished", was, why: "absent" });
       else if (found.t === "another") ws.observe({ t: "vanished", was, why: "replaced" });
       else if (found.sandbox.deleting) ws.observe({ t: "deletionSeen", was });
-      else if (found.sandbox.mode === "Suspended") ws.observe({ t: "suspendedElsewhere", was });
+      else if (found.sandbox.mode === "Suspended") observeForeignSuspend(ws, was);
     } catch (error) {
       ws.deps.log.info({ workspaceId: ws.id, error }, "the object could not be read again");
     }

@@ -8,6 +8,7 @@ import { GuestNotReached } from "../ports/guest.ts";
 import { workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { Cancelled } from "./cancel-execution.ts";
+import { observeForeignSuspend } from "./foreign-suspend.ts";
 
 interface Finding {
   readonly evidence: Evidence;
@@ -40,7 +41,7 @@ async function lookFor(ws: Handle, cancelled: Cancelled, cause: unknown): Promis
     const object = await findOwn(ws, reads);
     if (object.t !== "ours" || object.sandbox.deleting) return found("unknown");
     if (object.sandbox.mode === "Suspended") {
-      ws.observe({ t: "suspendedElsewhere", was: startedOn.podUid });
+      observeForeignSuspend(ws, startedOn.podUid);
       return found("pod_gone");
     }
     const pods = await ws.deps.cluster.readPods(object.sandbox, reads);

@@ -4,12 +4,13 @@ import { HoldfastError, hasReason } from "@holdfast/errors";
 import { type StopFencing, unfenced } from "../fence/fencing.ts";
 import { findOwn, pass, readOwn } from "../fence/gate.ts";
 import type { Remains, SandboxReading } from "../ports/cluster.ts";
-import { handleOver, workspaceReplaced } from "../refusals.ts";
+import { handleOver, workspaceDeleting, workspaceReplaced } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange } from "../waiting.ts";
 import type { DestroyWish } from "../wishes.ts";
 import { deleteObject } from "../writes/delete-object.ts";
 import { lateCreateSoughtMs } from "./late-create.ts";
+import { releaseSessions } from "./quiet-disk.ts";
 
 /** Which object, and whose word it is. */
 export type DeleteWishes = Pick<DestroyWish, "expectedSandboxUid" | "fencing">;
@@ -34,6 +35,7 @@ export async function deleteWithDisk(ws: Handle, wish: DeleteWishes, within: Dea
     return false;
   }
   if (sandbox) pass(ws, sandbox, fencing);
+  await releaseSessions(ws, workspaceDeleting(ws, "a delete"), within);
   ws.deleteAsked = going;
   ws.commit({ t: "deleteBegan" }); // Drops the guest: from here on no data-plane call is admitted.
   if (sandbox && !sandbox.deleting) await send(ws, sandbox, fencing, within);

@@ -1,9 +1,9 @@
 import { Deadline, orAborted } from "@holdfast/async";
 import { sessionReleaseTimeoutMs } from "@holdfast/contract";
+import type { HoldfastError } from "@holdfast/errors";
 import { unfenced } from "../fence/fencing.ts";
 import { gate } from "../fence/gate.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
-import { workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { FlushReport, QuiesceReport, SuspendWish } from "../wishes.ts";
 import { type Audience, audienceOf, speaksOfEpoch } from "./ask-before-stop.ts";
@@ -64,15 +64,15 @@ async function audienceFor(
 }
 
 /**
- * Ends what this service's callers have attached to in the guest, before it is quiesced: terminals bound to their client are killed,
+ * Ends what this service's callers have attached to in the guest, before it is quiesced or stopped: terminals bound to their client are killed,
  * attachments detached. Bounded, and what goes wrong is logged: the pod's end ends them in any case. True if any could be attached.
  */
-export async function releaseSessions(ws: Handle, within: Deadline): Promise<boolean> {
+export async function releaseSessions(ws: Handle, why: HoldfastError, within: Deadline): Promise<boolean> {
   const { state } = ws;
   if (state.t !== "active" || !state.bound.features.includes("sessions")) return false;
   using time = new Deadline(ws.deps.clock, Math.min(sessionReleaseTimeoutMs, within.remainingMs()));
   try {
-    await orAborted(state.bound.guest.releaseSessions(workspaceSuspended(ws, "PREEMPTED"), time), time.signal);
+    await orAborted(state.bound.guest.releaseSessions(why, time), time.signal);
   } catch (error) {
     ws.deps.log.warn({ workspaceId: ws.id, error }, "the guest did not confirm that its terminals were released");
   }

@@ -416,6 +416,31 @@ describe("L29 terminals", () => {
     });
   });
 
+  it("L34 are released before a delete, too, and left open by one that its gate refuses", async () => {
+    const remove = { ...declined, deleteDisk: true };
+    on.cluster.stored(id).stamps.holderEpoch = "5";
+    await expect(workspace.destroy(remove, patient)).rejects.toMatchObject({ reason: "HOLDER_EPOCH_REQUIRED" });
+    expect(on.guests.calls).toEqual([]);
+    on.cluster.stored(id).stamps.holderEpoch = undefined;
+    await workspace.destroy(remove, patient);
+    expect(verbs()).toEqual(["releaseSessions"]);
+  });
+
+  it("L35 are released without waiting when a call notices that somebody else suspended the workspace", async () => {
+    on.cluster.habits.podsEnd = false;
+    agent().releaseSessions = () => new Promise(() => undefined);
+    agent().execute = async function* () {
+      on.cluster.foreignMode(id, "Suspended");
+      yield* [];
+      throw new GuestLost("the link broke");
+    };
+    await expect(collect(workspace.execute(executionWish(), patient))).rejects.toMatchObject({
+      reason: "WORKSPACE_SUSPENDED",
+      metadata: { noticed_by: "TRANSPORT" },
+    });
+    expect(on.guests.count("releaseSessions")).toBe(1);
+  });
+
   it("are left open by a suspend that its gate refuses", async () => {
     on.cluster.stored(id).stamps.holderEpoch = "5";
     await expect(workspace.suspend(suspendWish, patient)).rejects.toMatchObject({ reason: "HOLDER_EPOCH_REQUIRED" });

@@ -4,7 +4,7 @@ import { claimsToRecord } from "../binding/claims.ts";
 import { unfenced } from "../fence/fencing.ts";
 import { gate, type Passed } from "../fence/gate.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
-import { handleOver, workspaceDeleting } from "../refusals.ts";
+import { handleOver, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import { pauseBeforeRetry } from "../waiting.ts";
 import type { FlushReport, QuiesceReport, SuspendWish } from "../wishes.ts";
@@ -68,7 +68,7 @@ async function suspendOnce(
 
   // Read before the guest is asked, so that a pod which is flushed and replaced afterwards is noticed.
   const pods = await ws.deps.cluster.readPods(passed.sandbox, within);
-  if (await releaseSessions(ws, within)) progress.released = true;
+  if (await releaseSessions(ws, workspaceSuspended(ws, "RELEASED"), within)) progress.released = true;
   const quiet = await quietDisk(ws, wish, { sandbox: passed.sandbox, pods }, within);
 
   const outcome = await writeSuspended(ws, passed, { pods, quiet, progress }, within);
