@@ -8,7 +8,7 @@ interface Timer {
 
 /** Time that passes only when a test says so. */
 export class ManualClock implements Clock {
-  readonly #startedAt: number;
+  #startedAt: number;
   #elapsedMs = 0;
   #order = 0;
   readonly #timers = new Set<Timer>();
@@ -29,6 +29,11 @@ export class ManualClock implements Clock {
     const timer = { atMs: this.#elapsedMs + Math.max(0, afterMs), order: this.#order++, run };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
+  }
+
+  /** The wall clock is set: what is measured goes on as it was. */
+  step(ms: number): void {
+    this.#startedAt += ms;
   }
 
   /** Timers that are still to come. */

@@ -1,3 +1,4 @@
+import { holderEpochFrom } from "@holdfast/contract";
 import {
   type Fault,
   openWish,
@@ -9,6 +10,7 @@ import {
   workspaceId,
 } from "@holdfast/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { StateName } from "../state/workspace-state.ts";
 import { Workspace } from "../workspace.ts";
 
 const id = workspaceId("demo");
@@ -29,12 +31,15 @@ interface WriteCase {
   readonly holds: () => boolean;
   /** What it is called when nothing could be proved. */
   readonly unproved: string;
+  /** Where the handle stands then. */
+  readonly stands: StateName;
 }
 
 /** Each write, how to come to it, how to send it, and what must hold once it has ended well. */
 const writes: readonly WriteCase[] = [
   {
     verb: "createSandbox",
+    stands: "gone",
     unproved: "CLUSTER_UNAVAILABLE",
     before: async () => undefined,
     send: () => workspace.open({ ...openWish, create: "must_create" }, patient),
@@ -42,6 +47,7 @@ const writes: readonly WriteCase[] = [
   },
   {
     verb: "setMode (Running)",
+    stands: "gone",
     unproved: "CLUSTER_UNAVAILABLE",
     before: async () => {
       on.cluster.seed(id, { mode: "Suspended" });
@@ -51,6 +57,7 @@ const writes: readonly WriteCase[] = [
   },
   {
     verb: "setMode (Suspended)",
+    stands: "suspending",
     unproved: "SUSPEND_UNCONFIRMED",
     before: async () => {
       await workspace.open(openWish, patient);
@@ -59,7 +66,18 @@ const writes: readonly WriteCase[] = [
     holds: () => workspace.state.t === "suspended" && on.cluster.pods(id).length === 0,
   },
   {
+    verb: "setMode (an epoch alone)",
+    stands: "active",
+    unproved: "CLUSTER_UNAVAILABLE",
+    before: async () => {
+      await workspace.open({ ...openWish, fencing: { t: "epoch", epoch: holderEpochFrom(1) } }, patient);
+    },
+    send: () => workspace.open({ ...openWish, fencing: { t: "epoch", epoch: holderEpochFrom(2) } }, patient),
+    holds: () => workspace.state.t === "active" && on.cluster.stored(id).stamps.holderEpoch === "2",
+  },
+  {
     verb: "deleteSandbox",
+    stands: "deleting",
     unproved: "DELETE_UNCONFIRMED",
     before: async () => {
       await workspace.open(openWish, patient);
@@ -71,7 +89,7 @@ const writes: readonly WriteCase[] = [
 
 const verbOf = (name: string) => name.split(" ")[0] as "createSandbox" | "setMode" | "deleteSandbox";
 
-describe.each(writes)("L1 $verb without an answer", ({ verb, unproved, before, send, holds }) => {
+describe.each(writes)("L1 $verb without an answer", ({ verb, unproved, stands, before, send, holds }) => {
   const name = verbOf(verb);
 
   it.each([
@@ -133,8 +151,7 @@ describe.each(writes)("L1 $verb without an answer", ({ verb, unproved, before, s
     on.cluster.plan.fail(name, "late", "refuse");
     const ending = on.clock.runUntilSettled(send());
     await expect(ending).rejects.toMatchObject({ reason: unproved });
-    expect(["gone", "suspending", "deleting"]).toContain(workspace.state.t);
-    expect(workspace.state.t).not.toBe("active");
+    expect(workspace.state.t).toBe(stands);
   });
 });
 
@@ -165,6 +182,24 @@ describe("L1 unresolved to the end", () => {
     expect(workspace.state.t).toBe("suspending");
     reread.release();
     expect((await suspending).view.state).toBe("suspended");
+  });
+
+  it("an epoch is not claimed; the guest is not told, the handle is kept, and the next write defeats it", async () => {
+    const at = (epoch: number) => ({ t: "epoch", epoch: holderEpochFrom(epoch) }) as const;
+    await workspace.open({ ...openWish, fencing: at(1) }, patient);
+    on.cluster.plan.fail("setMode", ...lost("late"));
+    const raising = workspace.open({ ...openWish, fencing: at(2), readyTimeoutMs: 5_000 }, patient);
+    await expect(on.clock.runUntilSettled(raising)).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    expect([workspace.state.t, workspace.hasUnresolvedWrite, workspace.hasUnresolvedStop]).toEqual([
+      "active",
+      true,
+      false,
+    ]);
+    expect(on.guests.calls.filter(({ verb }) => verb === "fence")).toHaveLength(1);
+    on.cluster.plan.forget();
+    await workspace.suspend({ ...suspendWish, fencing: at(1) }, patient);
+    expect(new Set(on.cluster.deliverLate())).toEqual(new Set(["refused"]));
+    expect([on.cluster.stored(id).stamps.holderEpoch, workspace.hasUnresolvedWrite]).toEqual(["1", false]);
   });
 
   it("a wake is not claimed, and is not cleaned up after: it is not known to be ours", async () => {
