@@ -10,7 +10,7 @@ export interface ReasonGuide {
 export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   WORKSPACE_SUSPENDED: {
     means:
-      "The workspace is suspended or on its way there. `noticed_by` says how it was found: ADMISSION (nothing was dialled), TRANSPORT (a call failed and the object was read again) or PREEMPTED.",
+      "The workspace is suspended or on its way there. `noticed_by` says how it was found: ADMISSION (nothing was dialled), TRANSPORT (a call failed and the object was read again), START, PREEMPTED (a suspend ended this start) or RELEASED (a suspend ended this attachment).",
     cure: "ResumeWorkspace, then call again.",
   },
   WORKSPACE_NOT_READY: {
@@ -256,6 +256,11 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   PORT_REFUSED: {
     means: "Nobody listens on this port of the guest, or it may not be reached: `port`, `cause`.",
     cure: "Start the server, or use its port.",
+  },
+  PORT_RESET: {
+    means:
+      "The program broke the connection: `port`, `cause`. What it sent before was delivered; what it took of what was sent is not known.",
+    cure: "Connect again.",
   },
   SESSION_DETACHED: {
     means: "The link to the session was lost and not found again in time: `session_id`, `offset`. The program goes on.",

@@ -43,6 +43,8 @@ export const reasons = {
   OUTPUT_NOT_RETAINED: "FAILED_PRECONDITION",
   QUIESCE_UNCONFIRMED: "ABORTED",
   FLUSH_UNCONFIRMED: "ABORTED",
+  /** A program broke its connection; never taken for the end of what it sent. */
+  PORT_RESET: "ABORTED",
   SUSPEND_OVERTAKEN: "ABORTED",
   WORKSPACE_REPLACED: "ABORTED",
   SUSPEND_UNCONFIRMED: "DEADLINE_EXCEEDED",

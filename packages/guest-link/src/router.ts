@@ -1,6 +1,7 @@
 import {
   create,
   type DescMessage,
+  type DescMethodBiDiStreaming,
   type DescMethodClientStreaming,
   type DescMethodServerStreaming,
   type DescMethodUnary,
@@ -82,6 +83,20 @@ export class Router {
       const upload = stream.takeUpload(); // First: bytes may stand in the same packet as OPEN.
       this.#admit(name, stream.context.epoch);
       stream.sendMessage(method.output, await handle(parse(method.input, message), upload, stream.context));
+    });
+    return this;
+  }
+
+  /** Serves a stream that carries bytes both ways: OPEN has the request. It ends, well or with the handler's failure, when the handler is done. */
+  tunnel<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodBiDiStreaming<I, O>,
+    handle: (request: MessageShape<I>, upload: Upload, stream: AgentStream) => Promise<void>,
+  ): this {
+    const name = methodNameOf(method);
+    this.#stream.set(name, async (message, stream) => {
+      const upload = stream.takeUpload(); // First: bytes may stand in the same packet as OPEN.
+      this.#admit(name, stream.context.epoch);
+      await handle(parse(method.input, message), upload, stream);
     });
     return this;
   }

@@ -20,6 +20,7 @@ import { routeFiles } from "./file/file-routes.ts";
 import { loadLibc } from "./file/libc.ts";
 import { Staging } from "./file/staging.ts";
 import { WorkspaceTree } from "./file/workspace-tree.ts";
+import { routePorts } from "./port/port-routes.ts";
 import { readOwnStatus } from "./probe.ts";
 import { serveReadiness } from "./ready-server.ts";
 import { routeSessions } from "./session/session-routes.ts";
@@ -47,6 +48,7 @@ export const servedFeatures: readonly GuestFeature[] = [
   "files",
   "flush",
   "holder-epoch",
+  "ports",
   "probe",
   "quiesce",
   "sessions",
@@ -93,6 +95,8 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const needs = { workspaceRoot, environment, clock: systemClock, quiet, spawner, pipes };
   const sessions = openSessions(needs, stateDirectory, bootId);
   if (sessions) routeSessions(router, { table: sessions, fence, bootId, clock: systemClock });
+  let ownPort = config.port;
+  routePorts(router, { fence, ownPort: () => ownPort, isRetired: () => quiet.isRetired });
   const missing = new Set<GuestFeature>([
     ...(flush ? [] : ["flush" as const]),
     ...(sessions ? [] : ["sessions" as const]),
@@ -116,6 +120,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
 
   const link = new LinkServer({ token: config.token, bootId: config.bootId, features }, router, systemClock);
   const port = await link.listen(config.host, config.port);
+  ownPort = port;
   const readiness = await serveReadiness(config.readySocket, () => !quiet.isRetired);
   return {
     port,
