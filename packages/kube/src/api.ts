@@ -32,13 +32,14 @@ export class Api {
     return { verb: "patch", resource, namespace: this.namespace, name, request };
   }
 
-  /** In the foreground, and only the object with this uid at this version. */
+  /** Only the object with this uid at this version. In the foreground, where what belongs to it must be gone first. */
   delete(
     resource: Resource,
     name: string,
     preconditions: { readonly uid: string; readonly resourceVersion: string },
+    propagationPolicy: "Foreground" | "Background" = "Foreground",
   ): Attempt {
-    const options = { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: "Foreground", preconditions };
+    const options = { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy, preconditions };
     const body = { type: "application/json", json: options };
     const request = { method: "DELETE", path: pathOf(resource, this.namespace, name), body } as const;
     return { verb: "delete", resource, namespace: this.namespace, name, request };

@@ -157,7 +157,7 @@ export class KubeCluster implements Cluster {
   }
 
   async deletePod({ name, uid, resourceVersion }: DeletePodWish, within: Deadline): Promise<WriteEnding<undefined>> {
-    const attempt = this.#api.delete(pods, name, { uid, resourceVersion });
+    const attempt = this.#api.delete(pods, name, { uid, resourceVersion }, "Background");
     const confirm = (body: unknown): undefined => void requireObject(body, "the answer to the delete");
     return await this.#writer.write(attempt, confirm, within);
   }
