@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
@@ -90,6 +90,16 @@ describe("health", () => {
     expect(existsSync(first.socket)).toBe(true);
     await agentProcess({ HOLDFAST_AGENT_SOCKET: first.socket });
     expect((await run("ready.mjs", { HOLDFAST_AGENT_SOCKET: first.socket })).code).toBe(0);
+  });
+});
+
+describe("when memory runs out", () => {
+  it("G34 the kernel ends what runs, and what that starts, before the agent", async () => {
+    const { link, pid } = await agentProcess();
+    const scoreOf = (of: number | string): number => Number(readFileSync(`/proc/${of}/oom_score_adj`, "latin1"));
+    const run = await script(link, "score", "sleep 0.05; sh -c 'cat /proc/self/oom_score_adj'");
+    expect(await run.end()).toBe(0);
+    expect(Number(run.text)).toBe(Math.min(1_000, scoreOf(pid) + 200));
   });
 });
 

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { endBeforeAgent } from "./oom-score.ts";
 import type { Program, ProgramStart, Spawner } from "./spawner.ts";
 
 /** Starts programs by Node, where there is no addon for this machine's C library. It forks: the larger the agent, the longer it stands still. */
@@ -14,6 +15,7 @@ export class NodeSpawner implements Spawner {
     });
     const { pid } = child;
     if (pid === undefined) return await new Promise<never>((_, reject) => child.once("error", reject));
+    endBeforeAgent(pid);
     child.on("error", () => undefined); // Only failed kill() calls come here after the start, and none is made.
     return {
       pid,

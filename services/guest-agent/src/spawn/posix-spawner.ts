@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { type Koffi, nameOfErrno } from "../libc/koffi.ts";
+import { endBeforeAgent } from "./oom-score.ts";
 import { programPaths } from "./program-paths.ts";
 import { Reaper } from "./reaper.ts";
 import type { Program, ProgramStart, Spawner } from "./spawner.ts";
