@@ -43,7 +43,10 @@ export class PosixSpawner implements Spawner {
       for (const path of programPaths(command, env.PATH, cwd)) {
         const made = this.#tryAt(path, [name, ...args], { actions, environment });
         // In the same step as the process was made: the reaper looks at the next SIGCHLD.
-        if (typeof made === "number") return { pid: made, exited: this.#reaper.exitOf(made) };
+        if (typeof made === "number") {
+          endBeforeAgent(made);
+          return { pid: made, exited: this.#reaper.exitOf(made) };
+        }
         // As execvp: one that may not be executed counts, unless a later one can be.
         if (refusal.code !== "EACCES") refusal = made;
         if (!triedOn.has(made.code)) throw made;
