@@ -48,6 +48,14 @@ describe("L42 a pod that ended by itself under a Running workspace", () => {
     expect(pod().uid).not.toBe(uid);
   });
 
+  it("is not called running by a view, though nobody has called it since", async () => {
+    end();
+    expect(await workspace.viewNow(patient)).toMatchObject({
+      state: "not_ready",
+      transition: { waitingFor: expect.stringContaining("OOMKilled") },
+    });
+  });
+
   it("is never deleted on our own initiative: not by a call, a view, a suspend or a silent adoption", async () => {
     end();
     await expect(collect(workspace.execute(executionWish(), patient))).rejects.toMatchObject({
