@@ -11,6 +11,11 @@ const setSigmask = 0x08;
 const setSigdef = 0x04;
 const setSid = 0x80;
 const noHang = 1;
+const allChildren = 0;
+const exitedChildren = 4;
+const leaveStatus = 0x01_00_00_00;
+/** In siginfo_t, on every 64-bit Linux. */
+const pidInSiginfo = 16;
 const cloexec = 0o2_000_000;
 const shell = "/bin/sh";
 
@@ -29,7 +34,7 @@ export class PosixSpawner implements Spawner {
   constructor(koffi: Koffi) {
     this.#calls = callsOf(koffi);
     this.#attributes = this.#calls.attributes();
-    this.#reaper = new Reaper(this.#calls.wait);
+    this.#reaper = new Reaper(this.#calls);
   }
 
   async spawn(start: ProgramStart): Promise<Program> {
@@ -93,6 +98,8 @@ function callsOf(koffi: Koffi) {
     "int posix_spawn(_Out_ int *pid, const char *path, void *actions, void *attributes, const char **argv, const char **envp)",
   );
   const waitpid = lib.func("int waitpid(int pid, _Out_ int *status, int options)");
+  const waitid = lib.func("int waitid(int kind, uint32_t id, void *siginfo, int options)");
+  const siginfo = Buffer.alloc(structBytes);
   const checked = (errno: number, call: string): void => {
     if (errno !== 0) throw refused(nameOfErrno(koffi, errno), call);
   };
@@ -127,6 +134,12 @@ function callsOf(koffi: Koffi) {
       const pid = [0];
       const errno = posixSpawn(pid, path, how.actions, attributes, [...argv, null], [...how.environment, null]);
       return errno === 0 ? Number(pid[0]) : refused(nameOfErrno(koffi, errno), path);
+    },
+    anyEnded(): number | undefined {
+      siginfo.fill(0);
+      // Fails only where there is no child at all.
+      if (waitid(allChildren, 0, siginfo, exitedChildren | noHang | leaveStatus) !== 0) return undefined;
+      return siginfo.readInt32LE(pidInSiginfo) || undefined;
     },
     wait(pid: number): number | undefined {
       const status = [0];

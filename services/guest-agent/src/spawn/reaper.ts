@@ -1,8 +1,13 @@
 import { constants } from "node:os";
 import type { ExitStatus } from "./spawner.ts";
 
-/** waitpid with WNOHANG: undefined while the child runs. Throws when there is no such child. */
-export type Wait = (pid: number) => number | undefined;
+/** What the kernel tells of children. */
+export interface WaitCalls {
+  /** waitpid with WNOHANG: undefined while the child runs. Throws when there is no such child. */
+  wait(pid: number): number | undefined;
+  /** A child that has ended and whose status nobody has taken, which this does not either; undefined: none. */
+  anyEnded(): number | undefined;
+}
 
 /** The name of a signal as Node tells it; those without one by their number. */
 const namesOfSignals = new Map<number, NodeJS.Signals>();
@@ -15,11 +20,11 @@ for (const [name, number] of Object.entries(constants.signals)) {
  * from it.
  */
 export class Reaper {
-  readonly #wait: Wait;
+  readonly #calls: WaitCalls;
   readonly #running = new Map<number, (status: ExitStatus) => void>();
 
-  constructor(wait: Wait) {
-    this.#wait = wait;
+  constructor(calls: WaitCalls) {
+    this.#calls = calls;
     process.on("SIGCHLD", () => this.#look());
   }
 
@@ -28,18 +33,26 @@ export class Reaper {
     return new Promise((resolve) => this.#running.set(pid, resolve));
   }
 
+  /** One after the other as the kernel names them; past one of Node's own, which hides others, by asking for each. */
   #look(): void {
-    for (const [pid, resolve] of this.#running) {
-      const status = this.#statusOf(pid);
-      if (status === undefined) continue;
-      this.#running.delete(pid);
-      resolve(status);
+    for (let pid = this.#calls.anyEnded(); pid !== undefined; pid = this.#calls.anyEnded()) {
+      if (this.#running.has(pid) && this.#lookAt(pid)) continue;
+      for (const mine of [...this.#running.keys()]) this.#lookAt(mine);
+      return;
     }
+  }
+
+  /** False while it runs. */
+  #lookAt(pid: number): boolean {
+    const status = this.#statusOf(pid);
+    if (status === undefined) return false;
+    this.#running.get(pid)?.(status);
+    return this.#running.delete(pid);
   }
 
   #statusOf(pid: number): ExitStatus | undefined {
     try {
-      const status = this.#wait(pid);
+      const status = this.#calls.wait(pid);
       return status === undefined ? undefined : readStatus(status);
     } catch (error) {
       // Somebody else has taken it, which nothing in the agent does. How it ended is lost; that it ended is not.
