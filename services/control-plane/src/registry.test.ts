@@ -1,3 +1,4 @@
+import { holderEpochFrom } from "@holdfast/contract";
 import {
   collect,
   executionWish,
@@ -10,7 +11,7 @@ import {
   suspendWish,
   workspaceId,
 } from "@holdfast/testkit";
-import { GuestNotReached } from "@holdfast/workspace";
+import { GuestNotReached, type Workspace } from "@holdfast/workspace";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WorkspaceRegistry } from "./registry.ts";
 
@@ -445,6 +446,43 @@ describe("a delete that got no answer, and landed", () => {
     expect(on.cluster.deliverLate()[0]).toBe("applied");
     expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
     expect(registry.size).toBe(0);
+  });
+});
+
+describe("a fenced workspace through a registry", () => {
+  const fenced = { ...openWish, fencing: { t: "epoch", epoch: holderEpochFrom(5) } } as const;
+  const runUnder = (epoch: number) => collect(registry.execute(id, executionWish(), patient, holderEpochFrom(epoch)));
+
+  it("L20 lends nobody's epoch: a caller beside the holder is refused, on the same handle", async () => {
+    await registry.open(id, fenced, patient);
+    expect(await runUnder(5)).toHaveLength(3);
+    expect(await reasonOf(run())).toBe("HOLDER_EPOCH_REQUIRED");
+    expect(await reasonOf(registry.open(id, openWish, patient))).toBe("HOLDER_EPOCH_REQUIRED");
+    expect(await reasonOf(registry.suspend(id, suspendWish, patient))).toBe("HOLDER_EPOCH_REQUIRED");
+    const stop = { stopTimeoutMs: 60_000, fencing: { t: "epoch", epoch: holderEpochFrom(4) } } as const;
+    expect(await reasonOf(registry.suspendObject(id, stop, patient))).toBe("HOLDER_EPOCH_SUPERSEDED");
+    expect(await reasonOf(registry.deleteObject(id, stop, patient))).toBe("HOLDER_EPOCH_SUPERSEDED");
+    expect([registry.size, on.cluster.plan.writes]).toEqual([1, ["createSandbox"]]);
+  });
+
+  it("L17 is adopted silently by any call: read without an epoch, changed only under its own; nothing is stamped", async () => {
+    on.cluster.seed(id, { stamps: { holderEpoch: "5" } });
+    const list = (workspace: Workspace) => workspace.files.list("", patient);
+    expect(await collect(registry.stream(id, patient, list))).toBeDefined();
+    expect(await reasonOf(run())).toBe("HOLDER_EPOCH_REQUIRED");
+    expect(await reasonOf(runUnder(6))).toBe("HOLDER_EPOCH_NOT_TAKEN");
+    expect(await runUnder(5)).toHaveLength(3);
+    expect(on.cluster.plan.writes).toEqual([]);
+  });
+
+  it("is read with the epoch that stands, though another replica has taken it over", async () => {
+    await registry.open(id, fenced, patient);
+    on.cluster.foreignFence(id, 8);
+    expect((await registry.read(id, false, patient)).view.holderEpoch).toBe(8);
+    const elsewhere = new WorkspaceRegistry(on.deps);
+    expect((await elsewhere.read(id, false, patient)).view.holderEpoch).toBe(8);
+    on.cluster.stored(id).stamps.holderEpoch = "latest";
+    expect((await elsewhere.read(id, false, patient)).view.holderEpoch).toBeUndefined();
   });
 });
 

@@ -121,7 +121,7 @@ export class WorkspaceRegistry {
     }
     const { workspace } = entry;
     const [view, health] = await Promise.all([
-      workspace.viewNow(caller),
+      workspace.refresh(caller),
       withHealth ? this.#healthOf(workspace, caller) : undefined,
     ]);
     if (workspace.state.t === "gone") return { view: await readThrough(this.#deps, id, caller), health: undefined };

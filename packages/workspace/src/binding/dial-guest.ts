@@ -1,5 +1,5 @@
 import type { Deadline } from "@holdfast/async";
-import { agentPort } from "@holdfast/contract";
+import { agentPort, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import type { SandboxReading } from "../ports/cluster.ts";
 import { type Guest, GuestNotReached } from "../ports/guest.ts";
@@ -18,7 +18,7 @@ export class ProbeUnanswered extends Error {
   }
 }
 
-/** How long an agent may take to answer the probe, and then its first health question, before it is dialled anew. */
+/** How long an agent may take to confirm its fence, and then to answer the probe and its first health question, before it is dialled anew. */
 export const bindAnswerMs = 10_000;
 
 /** A guest that proved itself, and the object that it was fenced with. */
@@ -45,8 +45,8 @@ export async function dialGuest(
   try {
     const now = await readAfterPod(ws, sandbox, within);
     judge?.(now);
+    const fenced = await fenceInTime(ws, guest, now, within);
     using answer = within.within(bindAnswerMs);
-    const fenced = await fenceGuest(ws, guest, now, answer);
     await proveDeprivileged(ws, guest, answer);
     const health = await guest.health(answer);
     if (!health.serving) throw new GuestNotReached("retiring", `the agent in pod ${pod.name} is stopping`);
@@ -56,6 +56,12 @@ export async function dialGuest(
     guest.close();
     throw error;
   }
+}
+
+/** In a time of its own: a fence waits for what it withdraws, and the probe must not be blamed for that. */
+async function fenceInTime(ws: Handle, guest: Guest, now: SandboxReading, within: Deadline): Promise<HolderEpoch> {
+  using answer = within.within(bindAnswerMs);
+  return await fenceGuest(ws, guest, now, answer);
 }
 
 async function proveDeprivileged(ws: Handle, guest: Guest, within: Deadline): Promise<void> {

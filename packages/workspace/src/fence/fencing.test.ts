@@ -7,6 +7,7 @@ import {
   patient,
   type Stage,
   settleTasks,
+  silence,
   stage,
   suspendWish,
   workspaceId,
@@ -506,6 +507,38 @@ describe("L22 the bind", () => {
     });
     await expect(open(b, at(1))).rejects.toMatchObject({ reason: "GUEST_FEATURE_MISSING" });
     expect(on.cluster.stored(id).mode).toBe("Running");
+  });
+
+  it("gives the fence a time of its own, and tries again: it may wait for what it withdraws", async () => {
+    on.cluster.seed(id, { stamps: { holderEpoch: "5" } });
+    const held = Promise.withResolvers<void>();
+    let asked = 0;
+    on.guests.shape = (script) => {
+      const { fence } = script;
+      script.fence = async (epoch, within) => {
+        asked += 1;
+        if (asked === 1) await silence(within);
+        await fence(epoch, within);
+        held.resolve();
+      };
+    };
+    expect(await on.clock.runUntilSettled(open(a, at(5)))).toMatchObject({ state: "running" });
+    await held.promise;
+    expect([asked, guestEpoch()]).toEqual([2, 5]);
+  });
+
+  it("looks for the guest anew where the bound one does not confirm a higher number in time", async () => {
+    await open(a, at(5));
+    const agent = on.guests.agent(on.cluster.pods(id)[0]?.uid as never);
+    const { fence } = agent;
+    let asked = 0;
+    agent.fence = async (epoch, within) => {
+      asked += 1;
+      if (asked === 1) await silence(within);
+      await fence(epoch, within);
+    };
+    expect(await on.clock.runUntilSettled(open(a, at(6)))).toMatchObject({ state: "running", holderEpoch: 6 });
+    expect([asked, guestEpoch()]).toEqual([2, 6]);
   });
 
   it("does not believe a guest that claims a higher number than the object has", async () => {

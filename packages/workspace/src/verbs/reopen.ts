@@ -1,6 +1,7 @@
-import type { Deadline } from "@holdfast/async";
+import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import { hasReason } from "@holdfast/errors";
 import { hasEnded } from "../binding/bindable.ts";
+import { bindAnswerMs } from "../binding/dial-guest.ts";
 import { fenceBound, readAfterPod, StandingMoved } from "../binding/fence-guest.ts";
 import { storedEpoch } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
@@ -38,16 +39,18 @@ export async function reopen(
   if (origin === "resumed") return { kept: false, origin };
   if (!(await stillRuns(ws, standing, bound, within))) return { kept: false, origin };
   if (attempt.marks.length === 0 && bound.fenced === storedEpoch(standing)) return { kept: true };
+  using answer = within.within(bindAnswerMs);
   try {
     const now = await readAfterPod(ws, standing, within);
     assertStillHeld(attempt, now);
-    await fenceBound(ws, bound, now, within);
+    await fenceBound(ws, bound, now, answer);
     ws.confirm(now);
   } catch (error) {
     const mustLook =
       error instanceof StandingMoved ||
       error instanceof GuestNotReached ||
       error instanceof GuestLost ||
+      (error instanceof DeadlineExceeded && answer.expired && !within.signal.aborted) ||
       hasReason(error, "AGENT_RETIRING", "AGENT_UNREACHABLE");
     if (!mustLook) throw error;
     return { kept: false, origin };
