@@ -395,6 +395,20 @@ describe("L35 a handle that says suspended", () => {
   });
 });
 
+describe("L35 a read while a start looks at a handle that says suspended", () => {
+  it("tells what stands, not what the handle last confirmed", async () => {
+    await registry.open(id, openWish, patient);
+    await registry.suspend(id, suspendWish, patient);
+    on.cluster.foreignMode(id, "Running");
+    const look = on.cluster.plan.hold("readSandbox");
+    const opening = registry.open(id, openWish, patient);
+    await look.reached;
+    expect((await registry.read(id, false, patient)).view.state).toBe("running");
+    look.release();
+    expect((await opening).state).toBe("running");
+  });
+});
+
 describe("a handle that says deleting", () => {
   const remove = { ...suspendWish, stopTimeoutMs: 1_000, deleteDisk: true };
   const destroy = () => on.clock.runUntilSettled(reasonOf(registry.destroy(id, remove, patient)));

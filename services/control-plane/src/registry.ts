@@ -116,7 +116,7 @@ export class WorkspaceRegistry {
   ): Promise<{ view: WorkspaceView; health: GuestHealth | undefined }> {
     await this.#dropIfOutlived(id, caller);
     const entry = this.#live(id);
-    if (!entry || this.#adoptions.has(id)) {
+    if (!entry || this.#adoptions.has(id) || maySayOldNews(entry)) {
       return { view: await readThrough(this.#deps, id, caller), health: undefined };
     }
     const { workspace } = entry;
@@ -318,6 +318,11 @@ export class WorkspaceRegistry {
       metadata: { limit: String(this.#limit) },
     });
   }
+}
+
+/** Suspended, and not looked at again: a start is on its way that may find it woken by somebody, or a call that is refused on its state. */
+function maySayOldNews(entry: Entry): boolean {
+  return entry.workspace.state.t === "suspended" && !mayBeOutlived(entry);
 }
 
 function mayBeOutlived({ workspace, calls }: Entry): boolean {
