@@ -92,6 +92,21 @@ describe("L16 a disk that was replaced", () => {
     expect(record()).toBe(`${claim}=an-empty-one`);
   });
 
+  it("is found also after a start that failed and was suspended again: that suspend records the claims too", async () => {
+    const fresh = workspaceId("fresh");
+    on.cluster.habits.podsStart = false;
+    const opening = new Workspace(fresh, on.deps).open({ ...openWish, readyTimeoutMs: 1_000 }, patient);
+    await on.clock.runUntilSettled(opening).catch(() => undefined);
+    expect(on.cluster.stored(fresh)).toMatchObject({
+      mode: "Suspended",
+      stamps: { volumeClaimUids: `disk-namzu-ws-fresh=${on.cluster.claims.get("disk-namzu-ws-fresh")}` },
+    });
+    on.cluster.claims.set("disk-namzu-ws-fresh", "an-empty-one");
+    await expect(new Workspace(fresh, on.deps).open(openWish, patient)).rejects.toMatchObject({
+      reason: "WORKSPACE_REPLACED",
+    });
+  });
+
   it("cannot be noticed where claims may not be read, and everything else works", async () => {
     on.cluster.unreadableClaims.add(claim);
     on.cluster.claims.set(claim, "an-empty-one");

@@ -2,6 +2,7 @@ import { Deadline } from "@holdfast/async";
 import { clusterRequestTimeoutMs, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { bindableOf } from "../binding/bindable.ts";
+import { claimsToRecord } from "../binding/claims.ts";
 import { type StartFencing, unfenced } from "../fence/fencing.ts";
 import { findOwn } from "../fence/gate.ts";
 import { epochNotTaken, epochRequired, epochSuperseded, storedEpoch } from "../fence/holder-epoch.ts";
@@ -98,6 +99,7 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
   if (!attempt.marks.includes(sandbox.stamps.writtenBy ?? "")) return "left_running";
   // A tool that took it over and left our mark standing holds it now.
   if (storedEpoch(sandbox) !== (attempt.held ?? 0)) return "left_running";
+  const volumeClaimUids = await claimsToRecord(ws, sandbox, reads); // L16: with each suspend.
   // Read after the object that the patch tests: a pod that is bindable by then may be in somebody's use.
   const pods = await ws.deps.cluster.readPods(sandbox, reads);
   if (bindableOf(pods, ws.left) && !isProvenPrivileged(error)) return "left_running";
@@ -109,7 +111,7 @@ async function suspendWhatWeWoke(ws: Handle, attempt: StartAttempt, error: unkno
     mode: "Suspended",
     writtenBy: ws.deps.randomId(),
     epoch: undefined,
-    volumeClaimUids: undefined,
+    volumeClaimUids,
     now: ws.deps.clock.now(),
   } as const;
   const ending = await ws.deps.cluster.setMode(wish, time);

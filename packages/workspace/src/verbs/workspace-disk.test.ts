@@ -111,6 +111,24 @@ describe("L28 quiesce and flush by themselves", () => {
     expect(await late).toMatchObject({ reason: "WORKSPACE_SUSPENDED" });
   });
 
+  it("wait for their turn no longer than the time they have, and then have sent nothing", async () => {
+    on.cluster.habits.podsEnd = false;
+    const suspending = workspace.suspend({ ...suspendWish, flush: { enabled: false, timeoutMs: 1 } }, patient);
+    await settleTasks();
+    const late = on.clock.runUntilSettled<unknown>(disk().flush(1_000, patient), 3_001);
+    await expect(late).rejects.toMatchObject({
+      reason: "WORKSPACE_NOT_READY",
+      metadata: { operation: "FlushWorkspace" },
+    });
+    const leaving = new AbortController();
+    const left = disk().flush(1_000, leaving.signal);
+    leaving.abort(new Error("gone"));
+    await expect(left).rejects.toThrow("gone");
+    on.cluster.endPods(id);
+    await suspending;
+    expect(on.guests.count("flush")).toBe(0);
+  });
+
   it("carry their caller's epoch", async () => {
     on.cluster.stored(id).stamps.holderEpoch = "7";
     await workspace.open({ ...openWish, fencing: { t: "epoch", epoch: 7 as never } }, patient);
