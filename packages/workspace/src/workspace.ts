@@ -234,11 +234,13 @@ export class Workspace {
     return await this.#told(operation, async () => {
       const late = (): HoldfastError =>
         workspaceNotReady(this.#ws, `another transition of it took longer than the ${budgetMs} ms that this call had`);
-      const origin = await this.#transitions.start(budgetMs, caller, late, async (within) => {
+      const { origin, epoch } = await this.#transitions.start(budgetMs, caller, late, async (within) => {
         if (this.#ws.state.t === "gone") throw handleOver(this.#ws, this.#ws.state.why);
-        return await start(within);
+        // Of this call: by the time of the view another may have taken it over.
+        return { origin: await start(within), epoch: this.#ws.actingUnder };
       });
-      return { ...this.view(), origin };
+      const view = { ...this.view(), origin };
+      return epoch === undefined ? view : { ...view, holderEpoch: epoch };
     });
   }
 
