@@ -51,9 +51,13 @@ function isWritable(path: string): boolean {
   }
 }
 
+/** One character for each byte: names need not be UTF-8. */
+function bytesOfReal(path: string): string {
+  return realpathSync.native(path, { encoding: "buffer" }).toString("latin1");
+}
+
 /** True for the directory itself and everything below it, symbolic links resolved. */
 export function isWithin(path: string, root: string): boolean {
-  const real = realpathSync(path);
-  const realRoot = realpathSync(root);
+  const [real, realRoot] = [path, root].map(bytesOfReal) as [string, string];
   return real === realRoot || real.startsWith(realRoot === "/" ? "/" : `${realRoot}/`);
 }

@@ -347,7 +347,7 @@ describe("starting", () => {
     }
   });
 
-  it("serves without mkfifo as well, where only opening by name is lost", async () => {
+  it("serves without mkfifo as well", async () => {
     const bin = mkdtempSync(join(tmpdir(), "holdfast-no-mkfifo-"));
     onTestFinished(() => rmSync(bin, { recursive: true }));
     for (const name of ["sh", "head", "sleep"]) symlinkSync(`/bin/${name}`, join(bin, name));

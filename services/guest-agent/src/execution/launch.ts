@@ -1,10 +1,10 @@
-import { closeSync } from "node:fs";
+import { accessSync, closeSync, constants } from "node:fs";
 import { Socket } from "node:net";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Pipe, Pipes } from "../spawn/pipes.ts";
 import type { Program, Spawner } from "../spawn/spawner.ts";
 import { readProcess } from "./processes.ts";
-import type { StartWish } from "./start-wish.ts";
+import { invalid, type StartWish } from "./start-wish.ts";
 import { StreamedInput } from "./streamed-input.ts";
 
 /** What came of starting a program. */
@@ -48,6 +48,7 @@ export async function launch(
     program = await spawner.spawn({ command, args, cwd, env, stdio: [inp?.readFd, out.writeFd, err.writeFd] });
   } catch (error) {
     for (const pipe of [out, err, inp]) closeOwnEnd(pipe, pipe === inp ? "write" : "read");
+    assertUsable(cwd);
     return notStarted(command, error);
   } finally {
     // The program has its own by now. One left open here would keep the output from ever ending.
@@ -66,6 +67,15 @@ function feed({ writeFd }: Pipe, { streamedStdin, stdin }: StartWish): StreamedI
   socket.on("error", () => undefined); // A program may end, or close its input, without reading it (G12).
   socket.end(stdin);
   return undefined;
+}
+
+/** The kernel does not say whether it was the program or its directory that it did not find, or might not enter. */
+function assertUsable(cwd: string): void {
+  try {
+    accessSync(`${cwd}/.`, constants.X_OK);
+  } catch (error) {
+    throw invalid("cwd", `${cwd} cannot be used (${error instanceof Error ? error.message : String(error)})`);
+  }
 }
 
 function closeOwnEnd(pipe: Pipe | undefined, end: "read" | "write"): void {

@@ -86,7 +86,7 @@ export function directoryOf(cwd: string, root: string): string {
   const path = resolve(root, cwd);
   try {
     if (!statSync(path).isDirectory()) throw invalid("cwd", `${path} is not a directory`);
-    if (isWithin(path, root)) return realpathSync(path);
+    if (isWithin(path, root)) return utf8Of(realpathSync.native(path, { encoding: "buffer" }));
   } catch (error) {
     if (error instanceof AnsweredError) throw error;
     throw invalid("cwd", `${path} cannot be used (${error instanceof Error ? error.message : String(error)})`);
@@ -95,6 +95,16 @@ export function directoryOf(cwd: string, root: string): string {
     "PATH_OUTSIDE_WORKSPACE",
     `Nothing was started: cwd ${path} leads outside the workspace's root ${root}. Start below it, or change directory in a shell.`,
     { field: "cwd", path, root },
+  );
+}
+
+/** A program is given its directory as text, and one that is not quite it would be another or none. */
+function utf8Of(path: Buffer): string {
+  const text = path.toString();
+  if (Buffer.from(text).equals(path)) return text;
+  throw invalid(
+    "cwd",
+    "leads to a directory with a name that is not UTF-8; start above it, and change directory in a shell",
   );
 }
 
