@@ -37,7 +37,7 @@ describe("one service on the embedded cluster", () => {
     const suspended = await service.workspaces.suspendWorkspace({ workspaceId: "tour" });
     expect(suspended.workspace?.state).toBe(WorkspaceState.SUSPENDED);
     expect(suspended.workspace?.pod).toBeUndefined();
-    expect(suspended.flush?.outcome).toBe(2); // UNSUPPORTED: said, not pretended
+    expect(suspended.flush?.outcome).toBe(1); // FLUSHED
     expect((await reasonOf(shell(service, "tour", "true"))).reason).toBe("WORKSPACE_SUSPENDED");
 
     const resumed = await service.workspaces.resumeWorkspace({ workspaceId: "tour" });

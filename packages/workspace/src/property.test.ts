@@ -1,4 +1,5 @@
 import { sandboxNameOf } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
 import {
   collect,
   executionWish,
@@ -14,21 +15,25 @@ import {
 } from "@holdfast/testkit";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { GuestLost, GuestNotReached } from "./ports/guest.ts";
 import { readThrough } from "./read-through.ts";
 import { Workspace } from "./workspace.ts";
 
 const id = workspaceId("demo");
 
-const verbs = ["open", "resume", "suspend", "destroy", "adopt", "execute"] as const;
+const verbs = ["open", "resume", "suspend", "destroy", "adopt", "execute", "quiesce", "refresh", "flush"] as const;
 type PropertyVerb = (typeof verbs)[number] | "remove";
+
+type AgentFault = "refuses" | "is lost" | "is not reached" | "recovers";
 
 /** What may happen next. Verbs are not awaited: they overlap, and end when time passes. */
 type Step =
   | { readonly t: PropertyVerb }
   | {
       readonly t: "foreign";
-      readonly what: "Running" | "Suspended" | "replacePod" | "losePod" | "deliverLate" | "endPods";
+      readonly what: "Running" | "Suspended" | "replacePod" | "losePod" | "failPod" | "deliverLate" | "endPods";
     }
+  | { readonly t: "agent"; readonly verb: "quiesce" | "flush" | "cancel"; readonly fails: AgentFault }
   | { readonly t: "fault"; readonly verb: Verb; readonly fault: Fault }
   | { readonly t: "habit"; readonly habit: "controller" | "podsStart" | "podsEnd"; readonly on: boolean }
   | { readonly t: "pass"; readonly ms: number };
@@ -43,7 +48,7 @@ const stepOf = (allowed: readonly PropertyVerb[]): fc.Arbitrary<Step> =>
       weight: 4,
       arbitrary: fc.record({
         t: fc.constant("foreign" as const),
-        what: fc.constantFrom("Running", "Suspended", "replacePod", "losePod", "deliverLate", "endPods"),
+        what: fc.constantFrom("Running", "Suspended", "replacePod", "losePod", "failPod", "deliverLate", "endPods"),
       }),
     },
     {
@@ -54,11 +59,20 @@ const stepOf = (allowed: readonly PropertyVerb[]): fc.Arbitrary<Step> =>
           "createSandbox",
           "setMode",
           "deleteSandbox",
+          "deletePod",
           "readSandbox",
           "readPods",
           "readClaims",
         ),
         fault: fc.constantFrom<Fault>("refuse", "never-arrived", "reply-lost", "late", "unavailable", "stall"),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        t: fc.constant("agent" as const),
+        verb: fc.constantFrom("quiesce", "flush", "cancel"),
+        fails: fc.constantFrom<AgentFault>("refuses", "is lost", "is not reached", "recovers"),
       }),
     },
     {
@@ -74,6 +88,8 @@ const stepOf = (allowed: readonly PropertyVerb[]): fc.Arbitrary<Step> =>
       arbitrary: fc.record({ t: fc.constant("pass" as const), ms: fc.constantFrom(0, 50, 1_000, 11_000, 130_000) }),
     },
   );
+
+const quietWish = { ...suspendWish, quiesce: { graceMs: 10 } };
 
 /** A process with its handle: a `gone` one is dropped, as the registry does. */
 class Process {
@@ -96,6 +112,10 @@ class Process {
       remove: () => workspace.destroy({ ...suspendWish, stopTimeoutMs: 20_000, deleteDisk: true }, patient),
       adopt: () => workspace.adopt(patient),
       execute: () => collect(workspace.execute(executionWish(), patient)),
+      quiesce: () => workspace.suspend({ ...quietWish, stopTimeoutMs: 20_000 }, patient),
+      refresh: () =>
+        workspace.resume({ readyTimeoutMs: 20_000, refreshPodTemplate: true, acceptReplacedDisk: true }, patient),
+      flush: () => workspace.diskUnder(undefined).flush(1_000, patient),
     }[verb];
     call().catch((error: unknown) => {
       // An error that names no reason is a defect: a transition that the table lacks, a bug in a recipe.
@@ -129,6 +149,8 @@ describe("whatever is asked and whatever goes wrong", () => {
 
 async function playAll(steps: readonly Step[]): Promise<Stage> {
   const on = stage();
+  const deletesOfLive = watchDeletes(on);
+  announceAll(on);
   const here = new Process(on);
   const there = new Process(on);
   for (const [at, next] of steps.entries()) {
@@ -141,6 +163,7 @@ async function playAll(steps: readonly Step[]): Promise<Stage> {
   await on.clock.advance(600_000);
   for (const { workspace } of [here, there]) assertHonest(on, workspace);
   expect([...here.defects, ...there.defects]).toEqual([]);
+  expect(deletesOfLive).toEqual([]);
   // Nothing runs on: no timer, no subscription, whatever happened.
   expect([on.clock.pending, on.cluster.subscriptions]).toEqual([0, 0]);
   startPods(on);
@@ -148,8 +171,50 @@ async function playAll(steps: readonly Step[]): Promise<Stage> {
   return on;
 }
 
+/** L42: what was deleted though it had not ended. */
+function watchDeletes(on: Stage): string[] {
+  const live: string[] = [];
+  const { deletePod } = on.cluster;
+  on.cluster.deletePod = async (wish, within) => {
+    const phase = on.cluster.podOf(wish.uid)?.phase;
+    if (phase === "Running" || phase === "Pending") live.push(wish.uid);
+    return await deletePod.call(on.cluster, wish, within);
+  };
+  return live;
+}
+
+function announceAll(on: Stage): void {
+  on.guests.shape = (script) => {
+    const { health } = script;
+    const features = ["executions", "files", "holder-epoch", "probe", "quiesce", "flush", "sessions"];
+    script.health = async (within) => ({ ...(await health(within)), features });
+  };
+}
+
+/** The agents of the pods that stand answer like this from now on. */
+function spoil(on: Stage, verb: "quiesce" | "flush" | "cancel", fails: AgentFault): void {
+  const failure = {
+    refuses: new HoldfastError(verb === "flush" ? "FLUSH_UNCONFIRMED" : "QUIESCE_UNCONFIRMED", { message: "no" }),
+    "is lost": new GuestLost("the link broke"),
+    "is not reached": new GuestNotReached("no-connection", "refused"),
+  };
+  const well = {
+    quiesce: quietened,
+    flush: async () => ({ tookMs: 1 }),
+    cancel: async () => ({ alreadyEnded: false }),
+  };
+  for (const { uid } of on.cluster.pods(id)) {
+    const answer = fails === "recovers" ? well[verb] : () => Promise.reject(failure[fails]);
+    Object.assign(on.guests.agent(uid), { [verb]: answer });
+  }
+}
+
+const quietened = async () =>
+  ({ scope: "pid_namespace", rounds: 1, stopped: [], stoppedCount: 0, notReached: [], holdId: "hold-1" }) as const;
+
 async function play(on: Stage, process: Process, next: Step): Promise<void> {
-  if (next.t === "fault") on.cluster.plan.fail(next.verb, next.fault);
+  if (next.t === "agent") spoil(on, next.verb, next.fails);
+  else if (next.t === "fault") on.cluster.plan.fail(next.verb, next.fault);
   else if (next.t === "habit") on.cluster.habits[next.habit] = next.on;
   else if (next.t === "pass") await on.clock.advance(next.ms);
   else if (next.t === "foreign") meddle(on, next.what);
@@ -162,7 +227,10 @@ function meddle(on: Stage, what: Extract<Step, { readonly t: "foreign" }>["what"
   if (!on.cluster.stands(id)) return;
   if (what === "Running" || what === "Suspended") on.cluster.foreignMode(id, what);
   else if (what === "replacePod" && on.cluster.stored(id).mode === "Running") on.cluster.replacePod(id);
-  else if (what === "losePod") on.cluster.stored(id).pods = [];
+  else if (what === "failPod") {
+    for (const pod of on.cluster.stored(id).pods) Object.assign(pod, { phase: "Failed", ready: false });
+    on.cluster.wake(id);
+  } else if (what === "losePod") on.cluster.stored(id).pods = [];
   else if (what === "endPods") on.cluster.endPods(id);
 }
 
