@@ -1,3 +1,4 @@
+import { holderEpochFrom } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
   type AgentScript,
@@ -110,6 +111,23 @@ describe("L43 a cancellation", () => {
   it("of a guest that knows nothing of the id is that answer, at once", async () => {
     agent().cancel = () => Promise.reject(new HoldfastError("EXECUTION_NOT_FOUND", { message: "none" }));
     await expect(workspace.cancelExecution(x1, patient)).rejects.toMatchObject({ reason: "EXECUTION_NOT_FOUND" });
+  });
+
+  it("L21 is judged by its epoch like any other change, and 68 a superseded one writes nothing", async () => {
+    await workspace.open({ ...openWish, fencing: { t: "epoch", epoch: holderEpochFrom(5) } }, patient);
+    on.cluster.plan.requests.length = 0;
+    await expect(workspace.cancelExecution(x1, patient)).rejects.toMatchObject({ reason: "HOLDER_EPOCH_REQUIRED" });
+    agent().cancel = () => {
+      const message = "superseded, says the guest";
+      return Promise.reject(new HoldfastError("HOLDER_EPOCH_SUPERSEDED", { message, metadata: { stored: "7" } }));
+    };
+    const cancel = () => workspace.cancelExecution(x1, patient, holderEpochFrom(5));
+    await expect(cancel()).rejects.toMatchObject({ metadata: { why: "guest_epoch_unconfirmed" } });
+    on.cluster.foreignFence(id, 7);
+    await expect(cancel()).rejects.toMatchObject({
+      reason: "HOLDER_EPOCH_SUPERSEDED",
+      metadata: { operation: "CancelExecution", mine: "5", stored: "7" },
+    });
   });
 
   it("that a guest forgot in between stays unconfirmed: the agent is ok, and nothing is written", async () => {

@@ -5,6 +5,7 @@ import type { GuestIdentity } from "../events/workspace-event.ts";
 import { type GuestAddress, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import { admit } from "./admission.ts";
+import { assertClaim, isEpochRefusal, settleRefusal } from "./epoch-claim.ts";
 import { tellUnconfirmed } from "./unconfirmed-cancellation.ts";
 
 const askEveryMs = 1_000;
@@ -27,9 +28,18 @@ export async function cancelExecution(
   epoch: HolderEpoch | undefined,
   caller: AbortSignal,
 ): Promise<{ readonly alreadyEnded: boolean }> {
-  const { guest, pod, bootId } = await admit(ws, caller);
+  const bound = await admit(ws, caller);
+  const claim = { changes: true, epoch };
+  await assertClaim(ws, bound, claim, caller);
+  const { guest, pod, bootId } = bound;
   const startedOn = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
-  return await orAborted(confirmCancelled(ws, { executionId, address: guest.address, startedOn, epoch }), caller);
+  const cancelling = confirmCancelled(ws, { executionId, address: guest.address, startedOn, epoch });
+  try {
+    return await orAborted(cancelling, caller);
+  } catch (error) {
+    if (isEpochRefusal(error)) await settleRefusal(ws, bound, claim, error, caller);
+    throw error;
+  }
 }
 
 /**
