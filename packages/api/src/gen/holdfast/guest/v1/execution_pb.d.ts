@@ -940,6 +940,9 @@ export declare const EndCauseSchema: GenEnum<EndCause>;
  * `Segment` named; the agent sends a new `Segment` whenever either changes. Positions count the combined
  * bytes of both channels from 0 in the order in which they were read, and never go backwards.
  *
+ * Reasons of all that start or change something: HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_NOT_TAKEN, HOLDER_EPOCH_REQUIRED; of all that
+ * name a command: EXECUTION_LOST (a former agent process of this pod had it: metadata `boot_id`).
+ *
  * @generated from service holdfast.guest.v1.ExecutionService
  */
 export declare const ExecutionService: GenService<{
@@ -952,7 +955,8 @@ export declare const ExecutionService: GenService<{
    *
    * Reasons: EXECUTION_EXISTS (other request under the id), EXECUTION_NOT_FOUND (the id ran and its record
    * has expired; not run again), EXECUTION_LOST (a former agent process of this pod had it; not run again), EXECUTION_CAPACITY, INVALID_REQUEST, PATH_OUTSIDE_WORKSPACE,
-   * GUEST_RESTARTED, OFFSET_OUT_OF_RANGE, AGENT_RETIRING. After any of these nothing was started.
+   * GUEST_RESTARTED, OFFSET_OUT_OF_RANGE, AGENT_RETIRING, DISK_FULL (that the id is used could not be kept), GUEST_FEATURE_MISSING (no
+   * pipes can be made). After any of these nothing was started.
    * CANCELLATION_UNCONFIRMED in place of `exited`: processes survived the kill; see CancelExecution.
    *
    * @generated from rpc holdfast.guest.v1.ExecutionService.StartExecution
@@ -964,6 +968,7 @@ export declare const ExecutionService: GenService<{
   },
   /**
    * Follows a command that exists, replaying from an offset and joining live in one step. Signals nothing.
+   * Changes something only with `as_client`.
    * Reasons: EXECUTION_NOT_FOUND, OFFSET_OUT_OF_RANGE, GUEST_RESTARTED.
    *
    * @generated from rpc holdfast.guest.v1.ExecutionService.FollowExecution
@@ -976,6 +981,7 @@ export declare const ExecutionService: GenService<{
   /**
    * Ends a command: SIGTERM to everything that belongs to it, SIGKILL after a grace, and answers once none
    * of it is left. Idempotent; concurrent calls share one outcome; a command that has ended is a success.
+   * A caller whose epoch is superseded while it waits is answered so, and sends no further signal.
    * Reasons: EXECUTION_NOT_FOUND, CANCELLATION_UNCONFIRMED (metadata `survivors`).
    *
    * @generated from rpc holdfast.guest.v1.ExecutionService.CancelExecution
@@ -998,7 +1004,7 @@ export declare const ExecutionService: GenService<{
   /**
    * Feeds a command that was started with `streamed_stdin`. In order and once: `offset` is the position of `data` in the input; what
    * was taken already is skipped. Answers when all of it is in the program's pipe. A program that has closed its input is a success
-   * with `closed`. Reasons: EXECUTION_NOT_FOUND, OFFSET_OUT_OF_RANGE (metadata `expected`), INVALID_REQUEST.
+   * with `closed`. Given up, or superseded, while it waits: what was taken counts, and the next write goes on there. Reasons: EXECUTION_NOT_FOUND, OFFSET_OUT_OF_RANGE (metadata `expected`), INVALID_REQUEST.
    *
    * @generated from rpc holdfast.guest.v1.ExecutionService.WriteStdin
    */

@@ -243,6 +243,9 @@ export const EndCause = /*@__PURE__*/
  * `Segment` named; the agent sends a new `Segment` whenever either changes. Positions count the combined
  * bytes of both channels from 0 in the order in which they were read, and never go backwards.
  *
+ * Reasons of all that start or change something: HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_NOT_TAKEN, HOLDER_EPOCH_REQUIRED; of all that
+ * name a command: EXECUTION_LOST (a former agent process of this pod had it: metadata `boot_id`).
+ *
  * @generated from service holdfast.guest.v1.ExecutionService
  */
 export const ExecutionService = /*@__PURE__*/
