@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isSessionId, type SessionId, sessionsMax } from "@holdfast/contract";
+import { AnsweredError } from "@holdfast/guest-link";
 
 /** Ids of former agent processes that are kept, the newest. */
 const lostMax = 16 * sessionsMax;
@@ -37,9 +38,16 @@ export class SessionIds {
     return this.#lost.get(id);
   }
 
-  /** Before the start. A process that is killed needs no fsync: what was written is the kernel's. Throws when it cannot be kept. */
+  /**
+   * Before the start. A process that is killed needs no fsync: what was written is the kernel's. Throws AnsweredError when it cannot be
+   * kept: a program that another agent process would know nothing of is not started.
+   */
   remember(id: SessionId): void {
-    writeFileSync(this.#fileOf(id), this.#bootId, { mode: 0o600 });
+    try {
+      writeFileSync(this.#fileOf(id), this.#bootId, { mode: 0o600 });
+    } catch (error) {
+      throw notKept(id, error);
+    }
     this.#lost.delete(id);
   }
 
@@ -50,4 +58,13 @@ export class SessionIds {
   #fileOf(id: SessionId): string {
     return join(this.#directory, `${prefix}${id}`);
   }
+}
+
+function notKept(id: SessionId, error: unknown): AnsweredError {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return new AnsweredError(
+    code === "ENOSPC" || code === "EDQUOT" ? "DISK_FULL" : "INTERNAL_ERROR",
+    `Session ${id} was not started: its id could not be kept on the pod's storage (${code || String(error)}). Free space on the node, or replace the pod.`,
+    { session_id: id, errno: code },
+  );
 }

@@ -631,6 +631,49 @@ describe("detached programs", () => {
   });
 });
 
+describe("a stop of the agent", () => {
+  it("G26 B47 ends terminals, their readers have the last byte and the end, and nothing new is opened", async () => {
+    const agent = await agentProcess();
+    const saving = "trap 'echo saved > saved; echo bye; exit 6' TERM; echo up; while :; do sleep 0.05; done";
+    await openScript(agent.link, "polite", saving);
+    await openTerminal(agent.link, "shell", { command: "/bin/sh", args: ["-i"] }); // Ignores SIGTERM.
+    const [polite, shell] = [await attachTo(agent.link, "polite"), await attachTo(agent.link, "shell")];
+    await polite.until(() => polite.text.includes("up"));
+    agent.child.kill("SIGTERM");
+    await eventually(() => agent.log().includes("stopping"));
+    await expect(openTerminal(agent.link, "late", { command: "true" })).rejects.toMatchObject({
+      reason: "AGENT_RETIRING",
+    });
+    expect(await polite.end()).toBe(6);
+    expect(polite.text.endsWith("bye\r\n")).toBe(true);
+    expect(await shell.end()).toBe("SIGKILL");
+    expect(await agent.exited).toBe(0);
+    expect(readFileSync(join(agent.root, "saved"), "utf8")).toBe("saved\n");
+  }, 30_000);
+});
+
+describe("readers that go at once", () => {
+  it("B51 leave nothing behind: 400 attachments cut as soon as they are asked for", async () => {
+    const agent = await agentProcess();
+    await openScript(agent.link, "s", "yes");
+    const open = (): number => readdirSync(`/proc/${agent.pid}/fd`).length;
+    (await attachTo(agent.link, "s", { mode: AttachMode.OBSERVE })).stream?.destroy(new Error("cut by the test"));
+    await eventually(() => open() > 0);
+    const before = open();
+    for (let at = 0; at < 400; at += 1) {
+      const listener = { message: () => undefined, data: () => undefined, over: () => undefined };
+      const mode = at % 2 === 0 ? AttachMode.EXCLUSIVE : AttachMode.OBSERVE;
+      const request = { sessionId: "s", mode };
+      const stream = await agent.link.open(SessionService.method.attachSession, request, listener, { within: soon() });
+      if (at % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
+      stream.destroy(new Error("cut by the test"));
+    }
+    await eventually(() => open() <= before + 5);
+    await until(async () => (await list(agent)).sessions[0]?.attached === false);
+    await kill(agent, "s");
+  });
+});
+
 describe("a restart of the agent", () => {
   it("B32 an old id is SESSION_LOST, never a silent new shell; what ended its record before is not", async () => {
     const first = await agentProcess();

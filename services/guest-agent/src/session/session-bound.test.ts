@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { OpenSessionRequestSchema, SessionKind } from "@holdfast/api/holdfast/guest/v1/session_pb";
+import { attachmentKeptMs, isSessionId, sessionKeptMs } from "@holdfast/contract";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Quiet } from "../disk/quiet.ts";
+import { HandClock } from "../testing/hand-clock.testing.ts";
+import type { SessionCalls } from "./launch-session.ts";
+import { SessionIds } from "./session-ids.ts";
+import { SessionTable } from "./session-table.ts";
+import { parseOpen } from "./session-wish.ts";
+
+/** A table on a clock of the test's. Programs are real, and their terminal is nobody's. */
+function stage() {
+  const clock = new HandClock();
+  const children: ChildProcess[] = [];
+  const calls: SessionCalls = {
+    spawner: {
+      async spawn({ command, args, env, cwd }) {
+        const child = spawn(command, [...args], { env: { ...env }, cwd, detached: true, stdio: "ignore" });
+        children.push(child);
+        const exited = new Promise<{ signal: NodeJS.Signals }>((resolve) =>
+          child.once("exit", (_, signal) => resolve({ signal: signal ?? "SIGKILL" })),
+        );
+        return { pid: child.pid ?? 0, exited };
+      },
+    },
+    pipes: { take: async () => [] },
+    terminals: {
+      openPty: () => ({
+        master: openSync("/dev/ptmx", constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK),
+        path: "/dev/null",
+      }),
+      resize: () => undefined,
+      foregroundGroup: () => 0,
+    },
+  };
+  const directory = mkdtempSync(join(tmpdir(), "holdfast-session-"));
+  onTestFinished(() => {
+    for (const child of children) child.kill("SIGKILL");
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const table = new SessionTable({
+    workspaceRoot: directory,
+    environment: { PATH: process.env.PATH ?? "" },
+    clock,
+    quiet: new Quiet(),
+    ids: new SessionIds(directory, "boot"),
+    calls,
+  });
+  const open = (sessionId: string, clientBound = true) =>
+    table.open(
+      parseOpen(
+        create(OpenSessionRequestSchema, {
+          sessionId,
+          kind: SessionKind.TERMINAL,
+          command: "sleep",
+          args: ["100"],
+          clientBound,
+        }),
+      ),
+    );
+  return { clock, table, open, directory };
+}
+
+const stream = { end: () => undefined };
+const exclusive = { mode: "exclusive", attachmentId: "", stream, whileHeld: () => () => undefined } as const;
+
+describe("a program that is bound to its client", () => {
+  it("G17 ends 60 s after nobody attends to it, and not while somebody does", async () => {
+    const { clock, open } = stage();
+    const session = await open("s");
+    clock.pass(attachmentKeptMs - 1);
+    const attachment = session.attachments.take(exclusive);
+    clock.pass(10 * attachmentKeptMs);
+    expect(session.exit).toBeUndefined();
+    session.attachments.leave(attachment, stream, false);
+    clock.pass(attachmentKeptMs - 1);
+    const again = session.attachments.take({ ...exclusive, attachmentId: attachment.id });
+    clock.pass(10 * attachmentKeptMs);
+    expect(session.exit).toBeUndefined();
+    session.attachments.leave(again, stream, false);
+    clock.pass(attachmentKeptMs);
+    await session.ended;
+    expect(session.exit).toMatchObject({ status: { signal: "SIGKILL" } });
+  });
+
+  it("G17 ends 60 s after its start when nobody ever came; one that is bound to nobody goes on", async () => {
+    const { clock, open } = stage();
+    const [bound, free] = [await open("bound"), await open("free", false)];
+    clock.pass(attachmentKeptMs);
+    await bound.ended;
+    expect(free.exit).toBeUndefined();
+  });
+});
+
+describe("the record of a session", () => {
+  it("G16 is kept 10 min after the end, then its id is forgotten", async () => {
+    const { clock, open, table, directory } = stage();
+    const session = await open("s");
+    process.kill(session.pid, "SIGKILL");
+    await session.ended;
+    await new Promise((resolve) => setImmediate(resolve));
+    clock.pass(sessionKeptMs - 1);
+    expect(table.require(session.wish.id)).toBe(session);
+    expect(lostIn(directory)).toBe("boot");
+    clock.pass(1);
+    expect(() => table.require(session.wish.id)).toThrow(expect.objectContaining({ reason: "SESSION_NOT_FOUND" }));
+    expect(lostIn(directory)).toBeUndefined();
+    expect(clock.waiting).toBe(0);
+  });
+
+  it("B32 a session is not started when its id cannot be kept", async () => {
+    const { open, table, directory } = stage();
+    rmSync(join(directory, "sessions"), { recursive: true });
+    await expect(open("s")).rejects.toMatchObject({ reason: "INTERNAL_ERROR", metadata: { errno: "ENOENT" } });
+    expect(table.all).toEqual([]);
+  });
+});
+
+/** What another agent process would find of session "s". */
+function lostIn(directory: string): string | undefined {
+  const id = "s";
+  if (!isSessionId(id)) throw new Error(id);
+  return new SessionIds(directory, "another").lostWith(id);
+}
