@@ -88,10 +88,14 @@ function* epochs({ history, writes, calls }: World): Iterable<Violation> {
     const { call } = write ?? {};
     if (is < was) yield { promise: "the stored epoch never goes back", what: `${was} to ${is} for ${said(call)}` };
     if (!call) continue;
-    const isCleanupOf = call.epoch ?? (call.verb === "take_over" ? is : undefined);
+    const isCleanupOf = call.epoch;
     if (call.ignoresFence) {
       if (is !== was)
         yield { promise: "ignore_fence never changes the epoch", what: `${was} to ${is} for ${said(call)}` };
+    } else if (call.verb === "take_over") {
+      // One whose first write got no answer takes the next number again (L20).
+      if (is > was + 1 || (call.epoch !== undefined && is > call.epoch))
+        yield { promise: "a take-over stores the next number", what: `${was} to ${is} for ${said(call)}` };
     } else if (isCleanupOf === undefined) {
       if (was > 0)
         yield { promise: "a fenced workspace is not changed without an epoch", what: `at ${was} for ${said(call)}` };

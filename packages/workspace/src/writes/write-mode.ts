@@ -131,11 +131,12 @@ function asHoldfastError(error: unknown): HoldfastError {
 }
 
 function unknown(ws: Handle, write: ModeWrite, cause: unknown): ModeOutcome {
+  const epoch = write.epoch === undefined ? {} : { epoch: String(write.epoch) };
   return {
     t: "unknown",
     error: writeUnresolved(
       `It is not known whether workspace ${ws.id} was asked to be ${write.mode}: the cluster did not answer, and the request could not be read back in time. Read the workspace, then call again.`,
-      { written_by: write.writtenBy, mode: write.mode },
+      { written_by: write.writtenBy, mode: write.mode, ...epoch },
       cause,
     ),
   };
