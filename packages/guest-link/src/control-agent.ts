@@ -63,7 +63,7 @@ export class ControlAgent implements SocketListener {
         ? setTimeout(() => controller.abort(new LinkLost("the caller's time ran out")), timeoutMs)
         : undefined;
     const context = { epoch: call.epoch, signal: controller.signal };
-    this.#answer(callId, () => {
+    this.#answer(callId, controller.signal, () => {
       if (this.#running.size > linkCallsMax) {
         throw new AnsweredError("STREAM_CAPACITY", `More than ${linkCallsMax} calls at once on one connection.`);
       }
@@ -74,12 +74,13 @@ export class ControlAgent implements SocketListener {
     });
   }
 
-  async #answer(callId: number, run: () => Promise<Uint8Array>): Promise<void> {
+  async #answer(callId: number, signal: AbortSignal, run: () => Promise<Uint8Array>): Promise<void> {
     const bootId = this.#bootId;
     try {
       const message = await run();
       this.#socket.send(frameTypes.reply, toBinary(ReplySchema, create(ReplySchema, { bootId, message })), callId);
     } catch (error) {
+      if (signal.aborted && error === signal.reason) return; // That its time is over the caller knows by itself.
       const reply = create(ReplySchema, { bootId, status: statusOf(error) });
       this.#socket.send(frameTypes.reply, toBinary(ReplySchema, reply), callId);
     }

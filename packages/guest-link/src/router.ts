@@ -66,9 +66,9 @@ export class Router {
     handle: (request: MessageShape<I>, stream: AgentStream) => Promise<void>,
   ): this {
     const name = methodNameOf(method);
-    this.#stream.set(name, async (message, stream) => {
+    this.#stream.set(name, (message, stream) => {
       this.#admit(name, stream.context.epoch);
-      await handle(parse(method.input, message), stream);
+      return handle(parse(method.input, message), stream); // Not awaited here: the message is let go, however long the stream lasts.
     });
     return this;
   }

@@ -69,7 +69,8 @@ export class AgentStream implements SocketListener {
       this.#opened = true;
       const open = fromBinary(OpenSchema, payload);
       this.#epoch = open.epoch;
-      void this.#run(open.method, open.message);
+      // Called here, so that the message is held by nobody but its handler.
+      void this.#answer(this.#router.open(open.method, open.message, this));
     } else if (type === frameTypes.eof && (this.#upload || this.#answered)) {
       this.#upload?.end();
     } else if (type === frameTypes.end && this.#opened) {
@@ -103,10 +104,10 @@ export class AgentStream implements SocketListener {
     this.#over.abort(over);
   }
 
-  async #run(method: string, message: Uint8Array): Promise<void> {
+  async #answer(handled: Promise<void>): Promise<void> {
     const bootId = this.#bootId;
     try {
-      await this.#router.open(method, message, this);
+      await handled;
       this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { bootId })));
     } catch (error) {
       if (!this.#over.signal.aborted) {

@@ -17,16 +17,18 @@ import { invalid, parseDuration, parseExecutionId, parseStart } from "./start-wi
 /** Serves executions. */
 export function routeExecutions(router: Router, table: ExecutionTable, fence: Fence, bootId: string): void {
   router
-    .stream(ExecutionService.method.startExecution, async (request, stream) => {
-      const { epoch } = stream.context;
+    .stream(ExecutionService.method.startExecution, (request, stream) => {
       expectBoot(request.expectedBootId, bootId);
-      const wish = parseStart(request);
       const fromOffset = parseOffset(request.fromOffset);
-      const { execution, joined } = await fence.effect(epoch, () => table.start(wish, fromOffset));
-      await execution.lookAgain();
-      // A start that a raise overtook may only look at what others started; what it started itself is its own.
-      const asClient = !joined || mayAct(fence, epoch);
-      await follow(execution, stream, { ...request, asClient }, { joined, bootId, fence });
+      const start = () => table.start(parseStart(request), fromOffset);
+      const { maxOutputBytes } = request;
+      // What follows holds no request: its input may be megabytes, and the command may run for a month.
+      return followStarted(
+        fence.effect(stream.context.epoch, start),
+        stream,
+        { fromOffset: request.fromOffset, maxOutputBytes },
+        { bootId, fence },
+      );
     })
     .stream(ExecutionService.method.followExecution, async (request, stream) => {
       expectBoot(request.expectedBootId, bootId);
@@ -85,6 +87,20 @@ function tooLong(bytes: number): AnsweredError {
     `Nothing was written: data has ${bytes} bytes, and one write carries at most ${stdinWriteMaxBytes} (stdinWriteMaxBytes).`,
     { field: "data", bytes: String(bytes), limit: String(stdinWriteMaxBytes), setting: "stdinWriteMaxBytes" },
   );
+}
+
+/** Follows what a start came to. */
+async function followStarted(
+  starting: ReturnType<ExecutionTable["start"]>,
+  stream: AgentStream,
+  wish: Omit<FollowWish, "asClient">,
+  needs: Omit<FollowNeeds, "joined">,
+): Promise<void> {
+  const { execution, joined } = await starting;
+  await execution.lookAgain();
+  // A start that a raise overtook may only look at what others started; what it started itself is its own.
+  const asClient = !joined || mayAct(needs.fence, stream.context.epoch);
+  await follow(execution, stream, { ...wish, asClient }, { ...needs, joined });
 }
 
 interface FollowWish {

@@ -13,14 +13,16 @@ import {
 } from "@holdfast/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Quiet } from "../disk/quiet.ts";
-import { FifoPipes } from "../spawn/fifo-pipes.ts";
-import { NodeSpawner } from "../spawn/node-spawner.ts";
+import { choosePipes } from "../spawn/pipes.ts";
+import { PosixSpawner } from "../spawn/posix-spawner.ts";
+import { addon } from "../testing/addon.testing.ts";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { Execution } from "./execution.ts";
 import { ExecutionTable } from "./execution-table.ts";
 import { parseExecutionId, parseStart } from "./start-wish.ts";
 import { Tombstones } from "./tombstones.ts";
 
+const koffi = await addon();
 const unkept = { append: () => undefined, tidy: async () => undefined };
 
 function tableOf() {
@@ -31,8 +33,8 @@ function tableOf() {
     workspaceRoot: root,
     environment,
     clock,
-    spawner: new NodeSpawner(),
-    pipes: new FifoPipes(join(root, "pipes")),
+    spawner: new PosixSpawner(koffi),
+    pipes: choosePipes(join(root, "pipes"), koffi),
     tombstones: new Tombstones("boot-1", unkept, clock.now),
     bootId: "boot-1",
     quiet: new Quiet(),

@@ -78,7 +78,7 @@ export class ExecutionTable {
     this.#records.set(wish.id, execution);
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {
-      await execution.start(cwd, environment);
+      await execution.start(cwd, environment, wish.stdin);
     } catch (error) {
       this.#records.delete(wish.id);
       this.#tombstones.withdraw(wish.id);

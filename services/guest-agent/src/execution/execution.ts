@@ -64,9 +64,11 @@ interface Program {
 /** Undelivered bytes at which the program's outputs are no longer read: half the log, as both pipes may bring 64 KiB more. */
 const holdAtBytes = executionLogMaxBytes / 2;
 const finishRetryMs = 1_000;
+const nothing = new Uint8Array();
 
 /** One command: its processes, its log, its end. */
 export class Execution {
+  /** Without its input and environment, which are let go once it has them. */
   readonly wish: StartWish;
   readonly log: OutputLog;
   /** Resolves once `state` is `ended`. */
@@ -95,7 +97,7 @@ export class Execution {
 
   constructor(wish: StartWish, marker: string, needs: ExecutionNeeds) {
     const { budget, clock } = needs;
-    this.wish = wish;
+    this.wish = { ...wish, stdin: nothing, env: {} };
     this.#needs = needs;
     this.#clock = clock;
     this.ended = this.#endedNow.promise;
@@ -133,8 +135,8 @@ export class Execution {
   }
 
   /** Starts the program; only the first call does. Rejects with AnsweredError when the guest could not; nothing runs then. */
-  start(cwd: string, environment: Record<string, string>): Promise<void> {
-    this.#starting ??= this.#start(cwd, environment);
+  start(cwd: string, environment: Record<string, string>, stdin: Uint8Array): Promise<void> {
+    this.#starting ??= this.#start(cwd, environment, stdin);
     return this.#starting;
   }
 
@@ -223,10 +225,10 @@ export class Execution {
     return () => this.#watchers.delete(watcher);
   }
 
-  async #start(cwd: string, environment: Record<string, string>): Promise<void> {
+  async #start(cwd: string, environment: Record<string, string>, stdin: Uint8Array): Promise<void> {
     this.#startedAtMs = this.#clock.monotonicMs();
     this.#startedAtWallMs = this.#clock.now();
-    const launched = await launch(this.wish, cwd, environment, this.#needs);
+    const launched = await launch({ ...this.wish, stdin }, cwd, environment, this.#needs);
     if (launched.t === "not-started") {
       const { code, message } = launched;
       this.#end({ status: { code }, message, outputOpen: false, leftovers: [], ranMs: 0 });

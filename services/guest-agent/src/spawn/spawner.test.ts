@@ -10,24 +10,16 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { createRequire } from "node:module";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { bundleGuestAgent } from "../../bundle.ts";
-import type { Koffi } from "../libc/koffi.ts";
+import { addon } from "../testing/addon.testing.ts";
 import { FifoPipes } from "./fifo-pipes.ts";
 import { NodeSpawner } from "./node-spawner.ts";
 import { choosePipes, type Pipes } from "./pipes.ts";
 import { PosixSpawner } from "./posix-spawner.ts";
 import type { ExitStatus, ProgramStart, Spawner } from "./spawner.ts";
-
-/** The addon, as the bundle has it. */
-async function addon(): Promise<Koffi> {
-  const { directory } = await bundleGuestAgent();
-  return createRequire(import.meta.url)(join(directory, "koffi-glibc.node"));
-}
 
 function directory(): string {
   const path = realpathSync(mkdtempSync(join(tmpdir(), "holdfast-spawn-test-")));
