@@ -118,9 +118,14 @@ class FakeGuest implements Guest {
   readonly executions = new FakeExecutions();
   readonly #guests: FakeGuests;
   readonly #epoch: HolderEpoch | undefined;
-  readonly #count: { executions: number };
+  readonly #count: { executions: number; isClosed: boolean };
 
-  constructor(address: GuestAddress, guests: FakeGuests, epoch?: HolderEpoch, count = { executions: 0 }) {
+  constructor(
+    address: GuestAddress,
+    guests: FakeGuests,
+    epoch?: HolderEpoch,
+    count = { executions: 0, isClosed: false },
+  ) {
     this.address = address;
     this.#guests = guests;
     this.#epoch = epoch;
@@ -186,10 +191,12 @@ class FakeGuest implements Guest {
   }
 
   close(): void {
+    this.#count.isClosed = true;
     this.#guests.closed.push(this.address.podUid);
   }
 
   #reach(verb: GuestVerb, changes = !readers.has(verb)): AgentScript {
+    if (this.#count.isClosed) throw new GuestNotReached("no-connection", "the client is closed");
     return this.#guests.reach(verb, this.address, this.#epoch, changes);
   }
 }

@@ -1,5 +1,5 @@
 import { type Deadline, DeadlineExceeded } from "@holdfast/async";
-import { type GuestFeature, guestDialTimeoutMs } from "@holdfast/contract";
+import { type GuestFeature, guestDialTimeoutMs, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { bindableOf, hasEnded } from "../binding/bindable.ts";
 import { dialGuest } from "../binding/dial-guest.ts";
@@ -10,7 +10,14 @@ import type { Handle } from "../state/handle.ts";
 
 /** Who can be asked before a pod is stopped. */
 export type Audience =
-  | { readonly t: "guest"; readonly guest: Guest; readonly features: readonly string[]; readonly letGo: () => void }
+  | {
+      readonly t: "guest";
+      readonly guest: Guest;
+      /** That it is asked under. */
+      readonly epoch: HolderEpoch | undefined;
+      readonly features: readonly string[];
+      readonly letGo: () => void;
+    }
   /** Nothing runs that could be asked. */
   | { readonly t: "nobody"; readonly why: string }
   /** A guest may run. It could not be asked: nothing was sent to it. */
@@ -55,12 +62,16 @@ export async function audienceOf(
 async function hearBound(guest: Guest, sandbox: SandboxReading, within: Deadline): Promise<Audience> {
   const { serving, features } = await guest.health(within);
   if (!serving) return unreachable("The guest's agent is stopping (agent_retiring)");
-  return { t: "guest", guest: underStored(guest, sandbox), features, letGo: () => undefined };
+  return { t: "guest", ...underStored(guest, sandbox), features, letGo: () => undefined };
 }
 
-function underStored(guest: Guest, sandbox: SandboxReading): Guest {
+function underStored(
+  guest: Guest,
+  sandbox: SandboxReading,
+): Pick<Extract<Audience, { t: "guest" }>, "guest" | "epoch"> {
   const stored = storedEpoch(sandbox);
-  return guest.under(stored > 0 ? stored : undefined);
+  const epoch = stored > 0 ? stored : undefined;
+  return { guest: guest.under(epoch), epoch };
 }
 
 async function dialOne(
@@ -74,7 +85,7 @@ async function dialOne(
   const pod = bindableOf(pods, ws.left);
   if (!pod) return unreachable(notUsableWords(live));
   const { guest, features } = (await dialGuest(ws, sandbox, pod, within)).bound;
-  return { t: "guest", guest: underStored(guest, sandbox), features, letGo: () => guest.close() };
+  return { t: "guest", ...underStored(guest, sandbox), features, letGo: () => guest.close() };
 }
 
 /** Asks for one thing that needs a feature. Throws nothing: what went wrong is in the outcome. */

@@ -2,6 +2,7 @@ import { Deadline } from "@holdfast/async";
 import {
   clusterRequestTimeoutMs,
   guestDialTimeoutMs,
+  type HolderEpoch,
   quiesceAnswerMarginMs,
   quiesceGraceDefaultMs,
   quiesceHoldMaxMs,
@@ -9,14 +10,16 @@ import {
 } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import type { SandboxReading } from "../ports/cluster.ts";
-import type { Guest, QuiesceResult } from "../ports/guest.ts";
+import type { GuestAddress, QuiesceResult } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { QuiesceReport, QuiesceWish } from "../wishes.ts";
 import { type Audience, askFor, wordsOf } from "./ask-before-stop.ts";
 
 /** The quiet that a suspend holds while it is decided. It is released where the suspend is refused, and else left to its lease. */
 export interface Hold {
-  readonly guest: Guest;
+  readonly address: GuestAddress;
+  /** Of the guest, as it was asked. */
+  readonly epoch: HolderEpoch | undefined;
   readonly id: string;
 }
 
@@ -51,7 +54,8 @@ export async function quiesceBefore(
   switch (asked.t) {
     case "answered": {
       const { holdId } = asked.answer;
-      const hold = holdId === undefined ? undefined : { guest: audience.guest, id: holdId };
+      const { epoch, guest } = audience;
+      const hold = holdId === undefined ? undefined : { address: guest.address, epoch, id: holdId };
       return { report: reportOf(asked.answer), hold };
     }
     case "missing":
@@ -71,13 +75,17 @@ export async function quiesceBefore(
 export async function releaseHold(ws: Handle, hold: Hold | undefined): Promise<void> {
   if (!hold) return;
   using time = new Deadline(ws.deps.clock, guestDialTimeoutMs);
+  // Over its own connection: what asked may be closed by now, or be what broke.
+  const guest = ws.deps.guests.guest(hold.address);
   try {
-    await hold.guest.releaseQuiesce(hold.id, time);
+    await guest.under(hold.epoch).releaseQuiesce(hold.id, time);
   } catch (error) {
     ws.deps.log.warn(
       { workspaceId: ws.id, hold: hold.id, error },
       "a hold could not be released; its lease will end it",
     );
+  } finally {
+    guest.close();
   }
 }
 

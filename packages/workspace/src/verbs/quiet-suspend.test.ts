@@ -313,6 +313,25 @@ describe("L27 a quiesce that was asked for", () => {
     await serves();
   });
 
+  it("lets a guest go on that is not bound here, too, when the patch is refused, and keeps no connection", async () => {
+    on.cluster.plan.fail("setMode", "refuse");
+    const fresh = new Workspace(id, on.deps);
+    const released: string[] = [];
+    agent().releaseQuiesce = async (holdId) => void released.push(holdId);
+    await expect(fresh.suspend(quiet, patient)).rejects.toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
+    expect(released).toEqual(["hold-1"]);
+    expect(on.guests.closed).toHaveLength(2);
+  });
+
+  it("lets the guest go on when somebody woke the workspace before its pod was stopped", async () => {
+    on.cluster.habits.controller = false;
+    const suspending = workspace.suspend(quiet, patient);
+    await settleTasks();
+    on.cluster.foreignMode(id, "Running");
+    await expect(suspending).rejects.toMatchObject({ reason: "SUSPEND_OVERTAKEN" });
+    expect(on.guests.count("releaseQuiesce")).toBe(1);
+  });
+
   it("leaves the hold to its lease when nobody knows whether the patch landed", async () => {
     on.cluster.plan.fail("setMode", "late");
     const gate = on.cluster.plan.hold("setMode");

@@ -1,5 +1,5 @@
 import { type Deadline, DeadlineExceeded } from "@holdfast/async";
-import { HoldfastError } from "@holdfast/errors";
+import { HoldfastError, hasReason } from "@holdfast/errors";
 import { claimsToRecord } from "../binding/claims.ts";
 import { unfenced } from "../fence/fencing.ts";
 import { gate, type Passed } from "../fence/gate.ts";
@@ -80,8 +80,14 @@ async function suspendOnce(
   progress.sent = true;
   ws.commit({ t: "suspendAccepted" });
   for (const pod of pods) ws.left.add(pod.uid);
-  const sandbox = await confirmStopped(ws, outcome.sandbox.generation, within);
-  return { flush: quiet.flush, quiesce: quiet.quiesce, sandbox };
+  try {
+    const sandbox = await confirmStopped(ws, outcome.sandbox.generation, within);
+    return { flush: quiet.flush, quiesce: quiet.quiesce, sandbox };
+  } catch (error) {
+    // Woken before the controller looked, the very pod that is held quiet may live on.
+    if (hasReason(error, "SUSPEND_OVERTAKEN")) await releaseHold(ws, quiet.hold);
+    throw error;
+  }
 }
 
 /** L5: nobody wrote since this handle saw it stopped, and there is no epoch to store. */
