@@ -541,6 +541,20 @@ describe("L22 the bind", () => {
     expect([asked, guestEpoch()]).toEqual([2, 6]);
   });
 
+  it("does not bind a guest that cannot keep the number: the call fails with that, and nothing is suspended for it", async () => {
+    on.cluster.seed(id, { mode: "Suspended" });
+    on.guests.shape = (script) => {
+      script.fence = async () => {
+        throw new HoldfastError("DISK_FULL", { message: "The number could not be kept." });
+      };
+    };
+    await expect(open(a, at(1))).rejects.toMatchObject({
+      reason: "DISK_FULL",
+      metadata: { on_start_failure: "left_running" },
+    });
+    expect([on.cluster.stored(id).mode, on.guests.count("probe")]).toEqual(["Running", 0]);
+  });
+
   it("does not believe a guest that claims a higher number than the object has", async () => {
     on.cluster.seed(id, { stamps: { holderEpoch: "5" } });
     on.guests.shape = (script) => {
