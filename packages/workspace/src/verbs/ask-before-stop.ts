@@ -47,8 +47,8 @@ export async function audienceOf(
       : unreachable("Somebody else suspended the workspace before this call");
   }
   const { state } = ws;
-  // The pod that this handle is bound to may have been replaced: then it is the other one that must be asked.
-  const isBound = state.t === "active" && pods.some(({ uid }) => uid === state.bound.pod.uid);
+  // The pod that this handle is bound to may have ended, or been replaced: then nobody is to be asked, or the other one.
+  const isBound = state.t === "active" && pods.some((pod) => pod.uid === state.bound.pod.uid && !hasEnded(pod));
   using dial = within.within(guestDialTimeoutMs);
   try {
     return isBound ? await hearBound(state.bound.guest, sandbox, dial) : await dialOne(ws, sandbox, pods, dial);

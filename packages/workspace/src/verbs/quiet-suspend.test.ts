@@ -295,8 +295,12 @@ describe("L27 a quiesce that was asked for", () => {
 
   it("is SKIPPED where its pod had ended, and where the workspace was suspended already", async () => {
     Object.assign(pod(), { phase: "Failed", ready: false });
+    agent().unreached = "no-connection"; // As an agent in a pod that has ended is.
+    expect((await workspace.suspend(quiet, patient)).quiesce?.outcome).toBe("skipped");
+    expect((await workspace.suspend(quiet, patient)).quiesce?.outcome).toBe("skipped");
+    await openWith(everything);
+    Object.assign(pod(), { phase: "Failed", ready: false });
     const fresh = new Workspace(id, on.deps);
-    expect((await fresh.suspend(quiet, patient)).quiesce?.outcome).toBe("skipped");
     expect((await fresh.suspend(quiet, patient)).quiesce?.outcome).toBe("skipped");
   });
 
