@@ -14,6 +14,13 @@ export function guestErrorOf(error: unknown): unknown {
   return error;
 }
 
+/** A call of the link, failing as the domain understands it. */
+export function translated<T>(call: Promise<T>): Promise<T> {
+  return call.catch((error) => {
+    throw guestErrorOf(error);
+  });
+}
+
 function answerOf(error: AnsweredError): HoldfastError {
   const { reason, message, metadata } = error;
   if (isReason(reason)) return new HoldfastError(reason, { message, metadata, cause: error });

@@ -15,7 +15,7 @@ import type {
 import { observe } from "./execute.ts";
 import { exitOf } from "./execution-events.ts";
 import { type Followed, FollowedCommand } from "./follow-command.ts";
-import { guestErrorOf } from "./guest-errors.ts";
+import { guestErrorOf, translated } from "./guest-errors.ts";
 import { durationOf } from "./start-request.ts";
 
 const { getExecution, listExecutions, signalExecution, writeStdin, cancelExecution } = ExecutionService.method;
@@ -106,10 +106,4 @@ function read(execution: Execution | undefined): GuestExecution {
     unconfirmed,
     hasClient,
   };
-}
-
-function translated<T>(call: Promise<T>): Promise<T> {
-  return call.catch((error) => {
-    throw guestErrorOf(error);
-  });
 }

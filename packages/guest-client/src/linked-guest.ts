@@ -19,7 +19,7 @@ import type {
 import { executed } from "./execute.ts";
 import { FollowedCommand } from "./follow-command.ts";
 import type { FollowedSession } from "./follow-session.ts";
-import { guestErrorOf } from "./guest-errors.ts";
+import { translated } from "./guest-errors.ts";
 import { LinkedExecutions } from "./linked-executions.ts";
 import { LinkedFiles } from "./linked-files.ts";
 import { LinkedSessions } from "./linked-sessions.ts";
@@ -130,10 +130,4 @@ export class LinkedGuest implements Guest {
   close(): void {
     this.#client.close();
   }
-}
-
-function translated<T>(call: Promise<T>): Promise<T> {
-  return call.catch((error) => {
-    throw guestErrorOf(error);
-  });
 }

@@ -8,7 +8,7 @@ const scanMaxMs = 40;
 /** What a while of looking came to: who was left at its end, or why that could not be seen. */
 type Look = { readonly left: readonly Process[] } | { readonly unseen: unknown };
 
-/** Nobody who wished the ending may any more: nothing further was signalled. Its cause is the refusal. */
+/** Nobody who wished the ending may any more: nothing further was signalled. Its cause is the refusal of one of them. */
 export class EndingWithdrawn extends Error {
   constructor(cause: unknown) {
     super("the ending was withdrawn", { cause });

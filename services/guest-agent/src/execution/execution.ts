@@ -152,10 +152,14 @@ export class Execution {
     if (this.#state.t === "ended" || program === undefined) return;
     admit();
     this.expectEnd(cause);
-    const survivors = await this.#endAll(program, graceMs, admit).catch((error) => {
-      if (error instanceof EndingWithdrawn) throw error.cause;
-      throw unseen(this.wish.id, error);
-    });
+    let survivors: readonly Process[];
+    try {
+      survivors = await this.#endAll(program, graceMs, admit);
+    } catch (error) {
+      if (!(error instanceof EndingWithdrawn)) throw unseen(this.wish.id, error);
+      admit(); // Told in its own numbers; one who may go on came too late for that ending, and begins another.
+      return this.end(cause, graceMs, admit);
+    }
     if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
     void this.#finish(program);
     await this.#leaderGone.promise;

@@ -164,6 +164,24 @@ describe("the journal of starts", () => {
 });
 
 describe("tombstones across agent processes", () => {
+  it("G6 an id that was free again and ran again is the newest, not the oldest", () => {
+    let now = 0;
+    const unkept = { append: () => undefined, tidy: async () => undefined };
+    const stones = new Tombstones("boot-1", unkept, () => now, 2);
+    const run = (id: string): void => {
+      stones.begin(parseExecutionId(id), "h");
+      stones.end(parseExecutionId(id));
+    };
+    run("again");
+    now = executionTombstoneKeptMs - 1;
+    run("other");
+    now += 1;
+    run("again"); // Its day was over, so it ran; and the new day begins now.
+    run("third");
+    const known = ["again", "other", "third"].map((id) => stones.get(parseExecutionId(id)) !== undefined);
+    expect(known).toEqual([true, false, true]);
+  });
+
   it("G6 count a day from the end, or from the restart where nobody knows the end", async () => {
     const path = directory();
     let now = 0;

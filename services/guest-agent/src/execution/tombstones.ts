@@ -99,6 +99,7 @@ export class Tombstones {
   }
 
   #bury(id: ExecutionId, stone: Tombstone): void {
+    this.#ended.delete(id); // One that had expired: the order is that of the ends.
     this.#ended.set(id, stone);
     const now = this.#now();
     for (const [oldest, other] of this.#ended) {
