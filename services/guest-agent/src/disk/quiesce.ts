@@ -56,11 +56,9 @@ export class Quiesce {
 
   async #run(order: QuiesceOrder): Promise<QuiesceOutcome> {
     const { graceMs, holdMs, signal } = order;
-    signal.throwIfAborted();
-    const reopen = await this.#quiet.close();
+    const reopen = await this.#quiet.close(signal);
     let held = false;
     try {
-      signal.throwIfAborted();
       const report = await stopPrograms(this.#scope, graceMs, signal).catch((error) => {
         throw signal.aborted ? signal.reason : unseen(error);
       });

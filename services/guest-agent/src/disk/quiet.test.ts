@@ -33,6 +33,18 @@ describe("quiet", () => {
     expect(await quiet.start(async () => "after")).toBe("after");
   });
 
+  it("G24 a start that never comes to an end holds nobody up for good: withdrawn, the guest is open again", async () => {
+    const quiet = new Quiet();
+    const starting = quiet.start(() => new Promise<never>(() => undefined));
+    starting.catch(() => undefined);
+    const withdrawn = new AbortController();
+    const quiesce = new Quiesce(nothing, quiet, new HandClock()).run({ ...order, signal: withdrawn.signal });
+    while (!quiet.isQuiet) await Promise.resolve();
+    withdrawn.abort(new Error("withdrawn"));
+    await expect(quiesce).rejects.toThrow("withdrawn");
+    expect(await quiet.start(async () => "open")).toBe("open");
+  });
+
   it("G24 holds until it is released, by its id or whichever", async () => {
     const quiet = new Quiet();
     const quiesce = new Quiesce(nothing, quiet, new HandClock());

@@ -1,3 +1,4 @@
+import { orAborted } from "@holdfast/async";
 import { AnsweredError } from "@holdfast/guest-link";
 
 /**
@@ -36,17 +37,27 @@ export class Quiet {
     }
   }
 
-  /** Closes, and resolves once nothing is being started. Returns how to open again; calling that twice does nothing more. */
-  async close(): Promise<() => void> {
+  /**
+   * Closes, and resolves once nothing is being started: with how to open again, of which the second call does nothing. Rejects as the
+   * signal, and is open then.
+   */
+  async close(signal: AbortSignal): Promise<() => void> {
     const reason = Symbol("quiet");
     this.#closed.add(reason);
-    if (this.#starting > 0) {
-      this.#idle ??= Promise.withResolvers();
-      await this.#idle.promise;
-    }
-    return () => {
+    const reopen = (): void => {
       this.#closed.delete(reason);
     };
+    try {
+      if (this.#starting > 0) {
+        this.#idle ??= Promise.withResolvers();
+        await orAborted(this.#idle.promise, signal);
+      }
+      signal.throwIfAborted();
+    } catch (error) {
+      reopen();
+      throw error;
+    }
+    return reopen;
   }
 
   /** Nothing starts any more: the agent is about to go. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Process, readProcess } from "../execution/processes.ts";
+import { type Process, readProcess, signalProcess } from "../execution/processes.ts";
 import { eventually, pidOf } from "../testing/agent-process.testing.ts";
 import { type ProcessScope, processScopeOf } from "./process-scope.ts";
 import { stopPrograms } from "./stop-programs.ts";
@@ -14,7 +14,7 @@ function stage(): { readonly scope: ProcessScope; run(script: string): Promise<C
   const id = randomUUID();
   const scope = processScopeOf(`STAGE=${id}`, new Set());
   onTestFinished(() => {
-    for (const { pid } of scope.members()) process.kill(pid, "SIGKILL");
+    for (const member of scope.members()) signalProcess(member, "SIGKILL");
   });
   return {
     scope,
