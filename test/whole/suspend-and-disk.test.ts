@@ -41,6 +41,7 @@ describe("suspend, with the real agent", () => {
     await using service = await startService(folder.path);
     await service.workspaces.openWorkspace({ workspaceId: "quiet" });
     await shell(service, "quiet", "setsid sleep 1000 >/dev/null 2>&1 & echo kept > file");
+    const written = (await shell(service, "quiet", "head -c 5242880 /dev/urandom > big; sha256sum big")).stdout;
     const { workspace, quiesce, flush } = await service.workspaces.suspendWorkspace({
       workspaceId: "quiet",
       quiesce: { grace: { seconds: 0n, nanos: 200_000_000 } },
@@ -51,6 +52,7 @@ describe("suspend, with the real agent", () => {
     expect(flush?.outcome).toBe(FlushOutcome.FLUSHED);
     await service.workspaces.resumeWorkspace({ workspaceId: "quiet" });
     expect((await shell(service, "quiet", "cat file; pgrep -c sleep")).stdout).toBe("kept\n0\n");
+    expect((await shell(service, "quiet", "sha256sum big")).stdout).toBe(written);
   });
 
   it("L31 resumes with the template's current pod template on the same disk, when asked to", async () => {

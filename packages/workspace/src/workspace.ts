@@ -19,7 +19,8 @@ import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
 import { boundGuestOf } from "./state/transitions.ts";
 import type { WorkspaceState } from "./state/workspace-state.ts";
-import { type GuestAsks, StopFlights } from "./stop-flights.ts";
+import { StopFlights } from "./stop-flights.ts";
+import { stopIsLate, stopMisses } from "./stop-refusals.ts";
 import { TransitionQueue } from "./transition-queue.ts";
 import { adopt } from "./verbs/adopt.ts";
 import { deleteWithDisk } from "./verbs/destroy.ts";
@@ -256,8 +257,8 @@ export class Workspace {
           () => this.#lookAtFence(fencing, within),
           () => this.#stop(() => suspend(this.#ws, wish, within)),
         ),
-      missed: (what) => this.#missed(what),
-      late: (begun) => this.#late("SUSPEND_UNCONFIRMED", "suspend", begun, stopTimeoutMs),
+      missed: (what) => stopMisses(this.id, what),
+      late: (begun) => stopIsLate(this.id, "suspend", begun, stopTimeoutMs),
     });
   }
 
@@ -273,8 +274,8 @@ export class Workspace {
           () => this.#lookAtFence(fencing, within),
           () => this.#stop(() => deleteWithDisk(this.#ws, wish, within)),
         ),
-      missed: (what) => this.#missed(what),
-      late: (begun) => this.#late("DELETE_UNCONFIRMED", "delete", begun, stopTimeoutMs),
+      missed: (what) => stopMisses(this.id, what),
+      late: (begun) => stopIsLate(this.id, "delete", begun, stopTimeoutMs),
     });
   }
 
@@ -300,28 +301,6 @@ export class Workspace {
         this.#ws.commit({ t: "startFailed", standing: { t: "gone", why: "start_failed" } });
       }
     }
-  }
-
-  #missed(what: keyof GuestAsks): HoldfastError {
-    return new HoldfastError(what === "flush" ? "FLUSH_UNCONFIRMED" : "QUIESCE_UNCONFIRMED", {
-      message: `Workspace ${this.id} is being suspended already, without a ${what}, so the ${what} that this call wants cannot happen. Nothing was sent for this call. Wait for the suspend, or call again without the ${what}.`,
-      metadata: { why: "suspend_already_in_flight" },
-    });
-  }
-
-  #late(
-    reason: "SUSPEND_UNCONFIRMED" | "DELETE_UNCONFIRMED",
-    verb: string,
-    begun: boolean,
-    budgetMs: number,
-  ): HoldfastError {
-    const what = begun
-      ? `The ${verb} of workspace ${this.id} goes on; this call's ${budgetMs} ms ended first.`
-      : `The ${verb} of workspace ${this.id} still waits for another transition; this call's ${budgetMs} ms ended first.`;
-    return new HoldfastError(reason, {
-      message: `${what} Read the workspace, or call again to join it.`,
-      metadata: { budget_ms: String(budgetMs), begun: String(begun) },
-    });
   }
 
   async #told<Result>(operation: string, run: () => Promise<Result>): Promise<Result> {
