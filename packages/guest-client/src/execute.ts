@@ -14,8 +14,11 @@ export function executed(wish: ExecutionWish): Followed {
     maxOutputBytes,
     expectedBootId,
     endsWithClient: onDisconnect === "cancel",
-    open: (link, delivery, events, options) =>
-      link.open(startExecution, { ...delivery, ...startOf(wish) }, events, options),
+    open: (link, delivery, events, options) => {
+      // An older agent would start it with no input at all.
+      const needs = wish.streamedStdin ? ({ needs: "execution-control" } as const) : {};
+      return link.open(startExecution, { ...delivery, ...startOf(wish) }, events, { ...options, ...needs });
+    },
     reopen: (link, delivery, events, options) =>
       link.open(followExecution, { ...delivery, asClient: true }, events, options),
     observe,

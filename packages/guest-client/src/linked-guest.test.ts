@@ -75,6 +75,22 @@ async function all(run: AsyncIterable<ExecutionEvent>): Promise<ExecutionEvent[]
 
 const never = new AbortController().signal;
 
+describe("a guest that is older than what is asked of it", () => {
+  it("is not asked for a command with streamed input, which it would start without any", async () => {
+    let starts = 0;
+    const guest = await guestThat(async () => {
+      starts += 1;
+    });
+    const run = all(guest.execute({ ...wish, streamedStdin: true }, never));
+    await expect(run).rejects.toMatchObject({
+      reason: "GUEST_FEATURE_MISSING",
+      metadata: { feature: "execution-control" },
+    });
+    expect(starts).toBe(0);
+    expect(guest.liveExecutions).toBe(0);
+  });
+});
+
 describe("a guest that does not keep to the protocol", () => {
   it.each<[string, (stream: AgentStream) => void]>([
     [

@@ -10,6 +10,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type Clock, Deadline, orAborted } from "@holdfast/async";
 import {
+  type GuestFeature,
   guestDialTimeoutMs,
   linkIdleCloseMs,
   linkMessageMaxBytes,
@@ -31,6 +32,8 @@ const redialEveryMs = 1_000;
 export interface CallOptions {
   readonly within: Deadline;
   readonly epoch?: bigint;
+  /** Of a stream: a feature without which the guest would serve it in a weaker form. Refused unless announced; nothing is sent then. */
+  readonly needs?: GuestFeature;
 }
 
 /** Calls and streams to one guest. */
@@ -110,6 +113,10 @@ export class LinkClient {
       const stream = await taking;
       if (stream.isClosed)
         throw new NothingSent("no-connection", "The guest closed the connection before it was used.");
+      if (options.needs !== undefined && !stream.features.includes(options.needs)) {
+        this.#keepSpare(stream);
+        throw featureMissing(options.needs);
+      }
       this.#streams.add(stream);
       this.#inUse += 1;
       stream.open(methodNameOf(method), message, options.epoch, options.within.remainingMs(), listener);
@@ -263,6 +270,14 @@ export class LinkClient {
     if (made === undefined) throw new Error("a connection without a listener");
     return made;
   }
+}
+
+function featureMissing(feature: GuestFeature): AnsweredError {
+  return new AnsweredError(
+    "GUEST_FEATURE_MISSING",
+    `The guest's agent does not know ${feature}, which this call needs. Nothing was sent. Suspend and resume the workspace with a newer image.`,
+    { feature },
+  );
 }
 
 function encode<T extends DescMessage>(schema: T, init: MessageInitShape<T>): Uint8Array {
