@@ -219,6 +219,15 @@ describe("a session, followed", () => {
     expect(await late.over).toMatchObject({ reason: "SESSION_LOST" });
   });
 
+  it("L39 a closed client of the guest is a lost guest to who was attached: it never looks as if nothing had been sent", async () => {
+    const guest = clientOf((await guestProcess()).address);
+    await guest.sessions.open(scriptOf("s", "echo up; sleep 100"), soon());
+    const reader = new Reader(guest, attachTo("s"));
+    await reader.until(() => reader.text.includes("up"));
+    guest.close();
+    expect(await reader.over).toBeInstanceOf(GuestLost);
+  });
+
   it("a client that closes ends what is bound to it; one that is merely given up does not", async () => {
     const guest = clientOf((await guestProcess()).address);
     const bound = (id: string): OpenSessionWish => scriptOf(id, "echo up; sleep 100", { clientBound: true });

@@ -165,10 +165,12 @@ export class FollowedSession {
     }
     const outage = this.#outage;
     if (outage === undefined || (error instanceof LinkLost && error.cause instanceof LinkProtocolError)) throw error;
-    if (error instanceof NothingSent && (error.why === "token-refused" || error.why === "protocol-mismatch")) {
-      throw new GuestLost(`Another guest is at the address now. Session ${this.#wish.sessionId} is not in it.`, error);
+    const lost = lossOf(error);
+    if (lost !== undefined) {
+      // Never NothingSent: it was attached before the outage.
+      throw new GuestLost(`${lost} What became of session ${this.#wish.sessionId} is not known.`, error);
     }
-    if (!(error instanceof LinkLost || (error instanceof NothingSent && error.why !== "closed"))) throw error;
+    if (!(error instanceof LinkLost || error instanceof NothingSent)) throw error;
     const leftMs = outage.sinceMs + reattachWindowMs - this.#clock.monotonicMs();
     if (leftMs <= 0) throw this.#detached(outage.cause);
     const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.attempts++, Math.random()));
@@ -206,6 +208,13 @@ export class FollowedSession {
     if (this.#open !== undefined) this.#open.stream.end({ clientClosed: this.#isClientsEnd });
     // Without a stream the guest knows by itself: what is bound to the client ends 60 s after it was last seen.
   }
+}
+
+/** Why the guest that it was attached to will not be reached again; undefined while it may come back. */
+function lossOf(error: unknown): string | undefined {
+  if (!(error instanceof NothingSent)) return undefined;
+  if (error.why === "token-refused") return "Another guest is at the address now.";
+  return error.why === "closed" || error.why === "protocol-mismatch" ? error.message : undefined;
 }
 
 function asError(reason: unknown): Error {

@@ -601,6 +601,23 @@ describe("detached programs", () => {
     expect(await attached.end()).toBe("SIGTERM");
   });
 
+  it("B36 keeps what it writes while nobody is attached: all of it is read after its end, in order", async () => {
+    const agent = await agentProcess();
+    await openDetached(
+      agent,
+      "d",
+      "head -c 300000 /dev/zero | tr '\\0' x; for i in 1 2 3; do sleep 0.05; echo line $i; done; exit 9",
+    );
+    await until(async () => (await list(agent)).sessions[0]?.exit !== undefined);
+    const reader = await attachTo(agent.link, "d", { mode: AttachMode.OBSERVE });
+    expect(await reader.end()).toBe(9);
+    expect(reader.gaps).toEqual([]);
+    expect(reader.text).toBe(`${"x".repeat(300_000)}line 1\nline 2\nline 3\n`);
+    const [row] = (await list(agent)).sessions;
+    const ranMs = Number(row?.exit?.at?.seconds) * 1_000 - Number(row?.startedAt?.seconds) * 1_000;
+    expect(ranMs).toBeLessThan(10_000); // Nobody held it back.
+  });
+
   it("B59 an endless one costs a ring, and is read with a gap", async () => {
     const agent = await agentProcess();
     const before = agent.rss();
