@@ -509,6 +509,20 @@ describe("L22 the bind", () => {
     expect(on.cluster.stored(id).mode).toBe("Running");
   });
 
+  it("keeps no guest whose pod is not ready: a second open answers once it is reached again", async () => {
+    await open(a);
+    const pod = on.cluster.stored(id).pods[0];
+    if (!pod) throw new Error("there is no pod");
+    pod.ready = false;
+    const opening = open(a);
+    await settleTasks();
+    expect(a.view().state).toBe("starting");
+    pod.ready = true;
+    on.cluster.wake(id);
+    expect(await on.clock.runUntilSettled(opening)).toMatchObject({ state: "running" });
+    expect([on.guests.count("probe"), writes()]).toEqual([2, ["createSandbox"]]);
+  });
+
   it("gives the fence a time of its own, and tries again: it may wait for what it withdraws", async () => {
     on.cluster.seed(id, { stamps: { holderEpoch: "5" } });
     const held = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 import { type Deadline, DeadlineExceeded } from "@holdfast/async";
 import { hasReason } from "@holdfast/errors";
-import { hasEnded } from "../binding/bindable.ts";
+import { bindableOf } from "../binding/bindable.ts";
 import { bindAnswerMs } from "../binding/dial-guest.ts";
 import { fenceBound, readAfterPod, StandingMoved } from "../binding/fence-guest.ts";
 import { storedEpoch } from "../fence/holder-epoch.ts";
@@ -15,10 +15,15 @@ import { wake } from "./wake.ts";
 /** `kept`: its guest stays. Otherwise the workspace was asked to run, with this origin, and its guest must be looked for. */
 export type Reopened = { readonly kept: true } | { readonly kept: false; readonly origin: Origin };
 
-/** L42: a pod that ended, or went, is no guest to keep, though nobody has called it since. */
-async function stillRuns(ws: Handle, standing: SandboxReading, bound: BoundGuest, within: Deadline): Promise<boolean> {
+/** L15, L42: a pod that ended, went, or is not ready is no guest to keep: a start answers once its guest is reached. */
+async function isBindableStill(
+  ws: Handle,
+  standing: SandboxReading,
+  bound: BoundGuest,
+  within: Deadline,
+): Promise<boolean> {
   const pods = await ws.deps.cluster.readPods(standing, within);
-  return pods.some((pod) => pod.uid === bound.pod.uid && !pod.deleting && !hasEnded(pod));
+  return bindableOf(pods, ws.left)?.uid === bound.pod.uid;
 }
 
 /**
@@ -37,7 +42,7 @@ export async function reopen(
   const { bound } = state;
   const origin = await wake(ws, standing, attempt, template, within); // Writes only what is not stored yet.
   if (origin === "resumed") return { kept: false, origin };
-  if (!(await stillRuns(ws, standing, bound, within))) return { kept: false, origin };
+  if (!(await isBindableStill(ws, standing, bound, within))) return { kept: false, origin };
   if (attempt.marks.length === 0 && bound.fenced === storedEpoch(standing)) return { kept: true };
   using answer = within.within(bindAnswerMs);
   try {
