@@ -64,6 +64,16 @@ describe("streamed input", () => {
     expect(await feed(link, "cat", 7, "\n", true)).toMatchObject({ nextOffset: 8n });
   });
 
+  it.runIf(process.getuid?.() === 0)("G12 is fed by an agent that runs as an ordinary user as well", async () => {
+    const { link } = await agentProcess({}, 61_003);
+    const run = await streamed(link, "sum", "exec wc -c");
+    const half = Buffer.alloc(stdinWriteMaxBytes, "x");
+    await feed(link, "sum", 0, half);
+    await feed(link, "sum", half.length, half, true);
+    expect(await run.end()).toBe(0);
+    expect(run.text.trim()).toBe(String(2 * half.length));
+  });
+
   it("G12 B09 a program need not wait for its end", async () => {
     const { link } = await agentProcess();
     const run = await streamed(link, "echo", "echo hi");
