@@ -103,7 +103,7 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
     leaving.abort();
     await Promise.all(following);
     await running.halt(stopGraceMs);
-    await Promise.all([volumes.idle(), recorder.idle(), addresses.close(), cuts.close(), groups.close()]);
+    await Promise.all([volumes.idle(), recorder.idle(), addresses.close(), cuts.close()]);
     await reportNodeStopped(api, nodeName).catch((error: unknown) =>
       log.warn({ err: error }, "the Node object still says that the node is ready"),
     );
