@@ -16,12 +16,15 @@ import { VolumeStore } from "./volume-store.ts";
 function undying() {
   const killed = Promise.withResolvers<number>();
   let runs = true;
+  const die = () => {
+    runs = false;
+  };
   const tools: ProcessTools = {
     stillRuns: async () => runs,
     kill: (pid) => killed.resolve(pid),
     endMarked: async () => true,
   };
-  return { tools, killed: killed.promise, die: () => void (runs = false) };
+  return { tools, killed: killed.promise, die };
 }
 
 describe("a process of the node's earlier life that does not end, killed or not,", () => {
