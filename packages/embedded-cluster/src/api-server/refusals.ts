@@ -83,6 +83,21 @@ export const bindingRefused = (name: string, why: string): ApiStatusError =>
     kind: "pods/binding",
   });
 
+/** A Binding for another pod of the name: here the real server shows its store's own words. */
+export const bindingPrecondition = (
+  namespace: string,
+  name: string,
+  member: "UID" | "ResourceVersion",
+  wanted: string,
+  present: string,
+): ApiStatusError =>
+  refusal(
+    409,
+    "Conflict",
+    `Operation cannot be fulfilled on pods ${JSON.stringify(name)}: StorageError: invalid object, Code: 4, Key: /registry/pods/${namespace}/${name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ${member} in precondition: ${wanted}, ${member} in object meta: ${present}`,
+    { name, kind: "pods" },
+  );
+
 /** A Binding that names no node: the real server answers 500 without a reason. */
 export const invalidBinding = (why: string): ApiStatusError =>
   new ApiStatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: why, code: 500 });
@@ -107,7 +122,7 @@ export const patchDoesNotApply = (): ApiStatusError =>
   refusal(422, "Invalid", "the server rejected our request due to an error in our request", {});
 
 export const invalid = (type: ResourceType, name: string, causes: readonly StatusCause[]): ApiStatusError => {
-  const parts = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const parts = [...new Set(causes.map((cause) => `${cause.field}: ${cause.message}`))];
   const text = parts.length === 1 ? parts[0] : `[${parts.join(", ")}]`;
   return refusal(422, "Invalid", `${qualifiedKind(type)} "${name}" is invalid: ${text}`, {
     name,
@@ -144,7 +159,7 @@ export const tooLargeResourceVersion = (wanted: number, current: number): ApiSta
 
 /** Options that cannot be taken, one cause for each. */
 export const invalidOptions = (kind: string, causes: readonly StatusCause[]): ApiStatusError => {
-  const parts = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const parts = [...new Set(causes.map((cause) => `${cause.field}: ${cause.message}`))];
   const text = parts.length === 1 ? parts[0] : `[${parts.join(", ")}]`;
   const details = { group: "meta.k8s.io", kind, causes };
   return refusal(422, "Invalid", `${kind}.meta.k8s.io "" is invalid: ${text}`, details);

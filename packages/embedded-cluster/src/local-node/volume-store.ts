@@ -1,7 +1,7 @@
 import { chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { isApiStatus } from "../api-status-error.ts";
+import { isOfAnother } from "../api-status-error.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import { type Follower, sleep } from "./follow.ts";
 import { type Isolation, ownerOutside } from "./isolation.ts";
@@ -201,7 +201,7 @@ export class VolumeStore implements Follower {
       if (textOf(spec.volumeName) === undefined)
         await api.patch(ref, "application/merge-patch+json", { metadata: { uid }, spec: { volumeName: `pvc-${uid}` } });
     } catch (error) {
-      if (!isApiStatus(error, 404) && !isApiStatus(error, 409)) throw error; // deleted meanwhile: onGone follows
+      if (!isOfAnother(error)) throw error; // deleted meanwhile: onGone follows
     }
     const capacity = recordOf(recordOf(spec.resources).requests);
     await this.#patchStatus(claim, { phase: "Bound", accessModes: textsOf(spec.accessModes), capacity });
@@ -213,7 +213,7 @@ export class VolumeStore implements Follower {
     try {
       await this.#options.api.patch(refOf(claims, claim), "application/merge-patch+json", body, "status");
     } catch (error) {
-      if (!isApiStatus(error, 404) && !isApiStatus(error, 409)) throw error;
+      if (!isOfAnother(error)) throw error;
     }
   }
 

@@ -273,7 +273,7 @@ describe("update", () => {
     await test.call("POST", secretsPath, secretObject("identity"));
     expect(
       await test.call("PATCH", `${secretsPath}/identity`, { metadata: { uid: "other" } }, mergePatch),
-    ).toMatchObject({ code: 409 });
+    ).toMatchObject({ code: 422 });
     expect(await test.call("PUT", `${secretsPath}/identity`, secretObject("other"))).toMatchObject({ code: 400 });
   });
 });

@@ -111,7 +111,8 @@ describe("a watch", () => {
     await test.call("POST", podsPath, podObject("q"));
     const { body: list } = await test.call("GET", podsPath);
     const rv = list.metadata.resourceVersion;
-    const bind = (name: string) => test.call("PATCH", `${podsPath}/${name}`, { spec: { nodeName: "n" } }, mergePatch);
+    const bind = (name: string) =>
+      test.call("POST", `${podsPath}/${name}/binding`, { metadata: { name }, target: { name: "n" } });
     await bind("q");
     await bind("p");
     const summaries = (query: string, count: number) =>

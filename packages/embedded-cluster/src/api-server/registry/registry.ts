@@ -127,6 +127,7 @@ export class Registry {
     const patched = applyPatchTo(current.object, type, body);
     inspect?.(patched);
     const sent = readObject(target.type, patched);
+    this.#assertSameUid(target, current.object, sent);
     return this.#replace(target, current, sent, subresource);
   }
 
@@ -285,6 +286,14 @@ export class Registry {
     const next = subresource === "status" ? withStatusOf(type, sent, old) : withSpecOf(type, sent, old);
     this.#assertValid(type, next, old);
     return this.#settle(stored, old, next);
+  }
+
+  /** A patch has no preconditions: one that names another uid asks to change it, which the real server finds wrong twice. */
+  #assertSameUid({ type, name }: Target, old: KubeObject, sent: KubeObject): void {
+    const { uid } = sent.metadata;
+    if (uid === undefined || uid === old.metadata.uid) return;
+    const cause = invalidValue("metadata.uid", uid, "field is immutable");
+    throw invalid(type, name, [cause, cause]);
   }
 
   #assertValid(type: ResourceType, object: KubeObject, old: KubeObject | undefined): void {

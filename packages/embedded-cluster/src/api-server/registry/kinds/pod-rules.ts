@@ -49,21 +49,19 @@ function specCauses(pod: KubeObject): StatusCause[] {
 const immutableRule =
   "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/** A pod without a node may be given one: here by an ordinary patch, as no binding subresource is served. */
+/** Whoever gives a pod to a node does so by a Binding: a patch of nodeName is refused like any other. */
 function immutableCauses(pod: KubeObject, old: KubeObject): StatusCause[] {
-  const unbound = (stringIn(old.spec, "nodeName") ?? "") === "";
-  if (isDeepStrictEqual(fixedPart(pod.spec, unbound), fixedPart(old.spec, unbound))) return [];
+  if (isDeepStrictEqual(fixedPart(pod.spec), fixedPart(old.spec))) return [];
   return [{ reason: "FieldValueForbidden", field: "spec", message: immutableRule }];
 }
 
-function fixedPart(spec: unknown, unbound: boolean): JsonObject {
+function fixedPart(spec: unknown): JsonObject {
   if (!isObject(spec)) return {};
-  const { activeDeadlineSeconds: _a, tolerations: _t, nodeName, ...fixed } = spec;
+  const { activeDeadlineSeconds: _a, tolerations: _t, ...fixed } = spec;
   const withoutImages = (containers: unknown[]) =>
     containers.map((container) => (isObject(container) ? { ...container, image: "" } : container));
   return {
     ...fixed,
-    ...(unbound ? {} : { nodeName }),
     containers: withoutImages(listIn(spec, "containers")),
     initContainers: withoutImages(listIn(spec, "initContainers")),
   };
