@@ -142,6 +142,20 @@ export const invalidPatch = (patched: string, why: string): ApiStatusError => {
   return refusal(422, "Invalid", ` "" is invalid: patch: ${message}`, { causes });
 };
 
+/** A review that asks nothing: the real server names no kind here. */
+export const invalidReview = (group: string, causes: readonly StatusCause[]): ApiStatusError => {
+  const parts = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const text = parts.length === 1 ? parts[0] : `[${parts.join(", ")}]`;
+  return refusal(422, "Invalid", `.${group} "" is invalid: ${text}`, { group, causes });
+};
+
+export const protobufNotServed = (what: string): ApiStatusError =>
+  refusal(
+    415,
+    "UnsupportedMediaType",
+    `the embedded cluster reads no protobuf of ${what}; nothing was changed. Send it as JSON or YAML (kubectl: create -f)`,
+  );
+
 /** A patch type that the real server knows for built-in kinds, and this one does not. */
 export const strategicMergeNotServed = (accepted: readonly string[]): ApiStatusError =>
   refusal(

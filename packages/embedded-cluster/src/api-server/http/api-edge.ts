@@ -163,13 +163,15 @@ export class ApiEdge {
 async function readRequest(message: IncomingMessage): Promise<ApiRequest> {
   const { pathname, searchParams } = parseUrl(message.url ?? "/");
   const method = message.method ?? "";
+  const bytes = method === "GET" ? Buffer.alloc(0) : await readBody(message);
   return {
     method,
     path: pathname,
     query: searchParams,
     accept: message.headers.accept ?? "",
     contentType: mediaTypeOf(message),
-    body: method === "GET" ? "" : await readBody(message),
+    body: bytes.toString("utf8"),
+    bytes,
   };
 }
 

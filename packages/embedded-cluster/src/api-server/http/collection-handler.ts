@@ -25,14 +25,14 @@ export function handleCollection(
   if (type.namespaced && namespace === undefined) return refuseMethod(request.method, request.path);
   if (request.method === "POST") {
     const present = presenter(type, request, now);
-    const body = parseObject(request.body, request.contentType);
+    const body = parseObject(request);
     const findings = findUnknown(type, request, body);
     refuseUnknown(type, findings);
     const created = registry.inRun(isDryRun(request), () => registry.create(type, namespace ?? "", body));
     return withWarnings(textOfJsonReply(201, present(JSON.stringify(created))), findings);
   }
-  if (request.method === "DELETE") {
-    const options = parseOptional(request.body, request.contentType);
+  if (request.method === "DELETE" && type.deletesCollections !== false) {
+    const options = parseOptional(request);
     const wish = deleteWishOf(request.query, options);
     const selection = listWishOf(request.query);
     const deleted = registry.inRun(isDryRun(request, options), () =>

@@ -12,19 +12,28 @@ type Directive = "Strict" | "Warn" | "Ignore";
 export interface Findings {
   readonly strict: boolean;
   readonly complaints: readonly string[];
+  /** What the caller must know besides. */
+  readonly notes: readonly string[];
 }
 
-export const nothingFound: Findings = { strict: false, complaints: [] };
+export const nothingFound: Findings = { strict: false, complaints: [], notes: [] };
 
 /** Looks for unknown members, as far as they are known to be unknown. Throws 422 on an unsupported directive. */
 export function findUnknown(type: ResourceType, request: ApiRequest, body: unknown): Findings {
   const directive = directiveOf(request);
-  const unknown = directive === "Ignore" ? [] : (rulesOf(type).unknownFields?.(body) ?? []);
+  const { unknownFields } = rulesOf(type);
+  const unknown = directive === "Ignore" ? [] : (unknownFields?.(body) ?? []);
+  const strict = directive === "Strict";
   return {
-    strict: directive === "Strict",
+    strict,
     complaints: unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
+    notes: strict && unknownFields === undefined ? [unchecked(type)] : [],
   };
 }
+
+/** To take strictness as kept where nothing was looked at would be a lie. */
+const unchecked = ({ kind }: ResourceType): string =>
+  `the embedded cluster does not know the members of a ${kind}: a wrong one is stored, not refused`;
 
 /** Refuses a body of a create or an update as the real server does. */
 export function refuseUnknown(type: ResourceType, { strict, complaints }: Findings): void {
@@ -41,9 +50,10 @@ export function refuseUnknownInPatched(patched: unknown, { strict, complaints }:
 }
 
 /** Adds a warning for each finding. */
-export function withWarnings(reply: Reply, { strict, complaints }: Findings): Reply {
-  if (strict || complaints.length === 0) return reply;
-  const warning = complaints.map((complaint) => `299 - ${JSON.stringify(complaint)}`);
+export function withWarnings(reply: Reply, { strict, complaints, notes }: Findings): Reply {
+  const said = [...(strict ? [] : complaints), ...notes];
+  if (said.length === 0) return reply;
+  const warning = said.map((text) => `299 - ${JSON.stringify(text)}`);
   return { ...reply, headers: { ...reply.headers, warning } };
 }
 

@@ -28,7 +28,7 @@ export function handle(context: HandlerContext, route: Route, request: ApiReques
   if (route.t === "binding") return handleBinding(context, route, request);
   if (route.t === "review") {
     if (request.method !== "POST") return refuseMethod(request.method, request.path);
-    return answerReview(route.kind, parseObject(request.body, request.contentType), context.isToken);
+    return answerReview(route.review, parseObject(request), context.isToken, context.now());
   }
   if (request.method !== "GET") return refuseMethod(request.method, request.path);
   return handleDocument(route);
@@ -63,7 +63,7 @@ function handleBinding(
   request: ApiRequest,
 ): Reply {
   if (request.method !== "POST") return refuseMethod(request.method, request.path);
-  const body = parseObject(request.body, request.contentType);
+  const body = parseObject(request);
   registry.inRun(isDryRun(request), () => registry.bind(route, body));
   return jsonReply(201, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 });
 }

@@ -30,7 +30,7 @@ export function handleObject(context: HandlerContext, route: ObjectRoute, reques
       }
       return textOfJsonReply(200, present(JSON.stringify(registry.get(target))));
     case "PUT": {
-      const body = parseObject(request.body, request.contentType);
+      const body = parseObject(request);
       const findings = findUnknown(type, request, body);
       refuseUnknown(type, findings);
       const updated = registry.inRun(isDryRun(request), () => registry.update(target, body, subresource));
@@ -40,7 +40,7 @@ export function handleObject(context: HandlerContext, route: ObjectRoute, reques
       return patch(context, target, subresource, request);
     case "DELETE": {
       if (subresource !== undefined) return refuseMethod(request.method, request.path);
-      const options = parseOptional(request.body, request.contentType);
+      const options = parseOptional(request);
       const wish = deleteWishOf(request.query, options);
       const { object, removed } = registry.inRun(isDryRun(request, options), () => registry.delete(target, wish));
       if (removed && !type.returnsDeleted) return jsonReply(200, deletedStatus(type, object));

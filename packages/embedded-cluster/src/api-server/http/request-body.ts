@@ -1,12 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import { parse as parseYaml } from "yaml";
 import { badRequest, tooLarge, unsupportedMediaType } from "../refusals.ts";
+import type { ApiRequest } from "./api-request.ts";
+import { parseProtobuf, protobufType } from "./protobuf-body.ts";
 
 /** As in the real server. */
 export const bodyLimitBytes = 3 * 1024 * 1024;
 
-/** Reads a request's body as text. Throws 413 past the limit, without reading further. */
-export async function readBody(request: IncomingMessage): Promise<string> {
+/** Reads a request's body. Throws 413 past the limit, without reading further. */
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   // Not destroyed when reading stops: the refusal still has to be written to the same socket.
@@ -18,7 +20,7 @@ export async function readBody(request: IncomingMessage): Promise<string> {
     }
     chunks.push(part);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }
 
 /** The media type without its parameters. */
@@ -26,16 +28,17 @@ export function mediaTypeOf(request: IncomingMessage): string {
   return (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
 }
 
-/** Parses an object that was sent as JSON or YAML. Throws 415 on other media types and 400 on what cannot be read. */
-export function parseObject(text: string, mediaType: string): unknown {
-  if (mediaType === "application/yaml") return parseText(text, parseYaml);
-  if (mediaType === "application/json" || mediaType === "") return parseText(text, JSON.parse);
+/** Parses an object that was sent as JSON, YAML or protobuf. Throws 415 on other media types and 400 on what cannot be read. */
+export function parseObject({ body, bytes, contentType }: ApiRequest): unknown {
+  if (contentType === "application/yaml") return parseText(body, parseYaml);
+  if (contentType === "application/json" || contentType === "") return parseText(body, JSON.parse);
+  if (contentType === protobufType) return parseProtobuf(bytes);
   throw unsupportedMediaType(["application/json", "application/yaml"]);
 }
 
 /** The object that was sent, or undefined where nothing was. */
-export function parseOptional(text: string, mediaType: string): unknown {
-  return text.trim() === "" ? undefined : parseObject(text, mediaType);
+export function parseOptional(request: ApiRequest): unknown {
+  return request.body.trim() === "" ? undefined : parseObject(request);
 }
 
 /** Parses JSON text. Throws 400 on what cannot be read. */

@@ -1,5 +1,6 @@
 import { methodNotAllowed, notServed } from "../refusals.ts";
 import { findType, type ResourceType, resourceTypes } from "../resource-types.ts";
+import { type ReviewKindSpec, reviewGroups, reviewKinds } from "./review-kinds.ts";
 
 /** What a path asks for. */
 export type Route =
@@ -20,15 +21,7 @@ export type Route =
       readonly subresource: "status" | undefined;
     }
   | { readonly t: "binding"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
-  | { readonly t: "review"; readonly kind: ReviewKind };
-
-export type ReviewKind = "TokenReview" | "SubjectAccessReview" | "SelfSubjectAccessReview";
-
-const reviews: Record<string, ReviewKind> = {
-  "authentication.k8s.io/v1/tokenreviews": "TokenReview",
-  "authorization.k8s.io/v1/subjectaccessreviews": "SubjectAccessReview",
-  "authorization.k8s.io/v1/selfsubjectaccessreviews": "SelfSubjectAccessReview",
-};
+  | { readonly t: "review"; readonly review: ReviewKindSpec };
 
 /** Reads a path. Throws 404 by name for anything that is not served. */
 export function routeOf(path: string): Route {
@@ -54,8 +47,8 @@ export function routeOf(path: string): Route {
     const [group, version, ...below] = rest;
     if (group === undefined) return { t: "groups" };
     if (version === undefined) return isGroup(group) ? { t: "group", group } : refuse(path);
-    const review = reviews[[group, version, ...below].join("/")];
-    if (review !== undefined) return { t: "review", kind: review };
+    const review = reviewKinds.find((kind) => kind.group === group && version === "v1" && kind.plural === below[0]);
+    if (review !== undefined && below.length === 1) return { t: "review", review };
     return below.length === 0 ? resources(group, version, path) : resourceRoute(group, version, below, path);
   }
   return refuse(path);
@@ -69,6 +62,7 @@ export function refuseMethod(method: string, path: string): never {
 function openApiRoute(below: readonly string[], path: string): Route {
   const [apis, group, version, ...excess] = below;
   if (apis === undefined) return { t: "openApiRoot" };
+  if (apis === "api" && group === "v1" && version === undefined) return { t: "openApi", group: "", version: group };
   if (apis !== "apis" || group === undefined || version === undefined || excess.length > 0) return refuse(path);
   return { t: "openApi", group, version };
 }
@@ -78,11 +72,12 @@ function refuse(path: string): never {
 }
 
 function isGroup(group: string): boolean {
-  return group !== "" && resourceTypes.some((type) => type.group === group);
+  return group !== "" && (reviewGroups.includes(group) || resourceTypes.some((type) => type.group === group));
 }
 
 function resources(group: string, version: string, path: string): Route {
-  const known = resourceTypes.some((type) => type.group === group && type.version === version);
+  const isReview = version === "v1" && reviewGroups.includes(group);
+  const known = isReview || resourceTypes.some((type) => type.group === group && type.version === version);
   return known ? { t: "resources", group, version } : refuse(path);
 }
 

@@ -1,5 +1,8 @@
 import { isObject } from "../../../json.ts";
 import type { KindRules } from "./kind-rules.ts";
+import { unknownMembers } from "./unknown-members.ts";
+
+const members = ["apiVersion", "kind", "metadata", "type", "data", "stringData", "immutable"];
 
 /** `stringData` is for writing only: it ends up in `data`. */
 export const secretRules: KindRules = {
@@ -20,6 +23,7 @@ export const secretRules: KindRules = {
       data,
     };
   },
+  unknownFields: (body) => unknownMembers(body, members),
   validate: ({ data }) =>
     isObject(data) && Object.values(data).every((value) => typeof value === "string")
       ? []
