@@ -120,6 +120,8 @@ describe("discovery", () => {
       "agents.x-k8s.io",
       "extensions.agents.x-k8s.io",
       "networking.k8s.io",
+      "authentication.k8s.io",
+      "authorization.k8s.io",
     ]);
     const { body: list } = await test.call("GET", "/apis/agents.x-k8s.io/v1beta1");
     expect(list.resources.map((resource: { name: string }) => resource.name)).toEqual([
@@ -435,8 +437,13 @@ describe("reviews", () => {
   it("know the one token and its user", async () => {
     const path = "/apis/authentication.k8s.io/v1/tokenreviews";
     expect((await test.call("POST", path, { spec: { token: "no" } })).body.status.authenticated).toBeUndefined();
+    const asked = { resourceAttributes: { verb: "get", resource: "pods" } };
     const access = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    expect((await test.call("POST", access, { spec: { user: "somebody" } })).body.status).toEqual({ allowed: false });
-    expect((await test.call("POST", access, { spec: { user: "holdfast-embedded" } })).body.status.allowed).toBe(true);
+    expect((await test.call("POST", access, { spec: { ...asked, user: "somebody" } })).body.status).toEqual({
+      allowed: false,
+    });
+    expect(
+      (await test.call("POST", access, { spec: { ...asked, user: "holdfast-embedded" } })).body.status.allowed,
+    ).toBe(true);
   });
 });
