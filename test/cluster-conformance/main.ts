@@ -3,7 +3,7 @@ import { inspect, parseArgs } from "node:util";
 import { allCases } from "./cases/index.ts";
 import { etcdCompaction } from "./etcd-compaction.ts";
 import { knownDifferences } from "./known-differences.ts";
-import { readRecording, recordingPath } from "./recorded/recording.ts";
+import { readRecording, recordingPath, recordingText } from "./recorded/recording.ts";
 import { describeDifference, differences } from "./suite/compare.ts";
 import { type Outcome, runCase } from "./suite/run-case.ts";
 import { openTarget } from "./target.ts";
@@ -116,7 +116,7 @@ if (flags.record !== undefined) {
       return outcome?.t === "passed" ? [[id, outcome.transcript]] : [];
     }),
   );
-  writeFileSync(flags.record, `${JSON.stringify({ header, cases }, undefined, 1)}\n`);
+  writeFileSync(flags.record, recordingText({ header, cases }));
   console.log(`recorded ${Object.keys(cases).length} of ${wanted.length} cases to ${flags.record}`);
 }
 process.exit(counts.failed + counts.differs > 0 ? 1 : 0);

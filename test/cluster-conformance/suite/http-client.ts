@@ -60,7 +60,7 @@ export class HttpClient {
     this.#agent.destroy();
   }
 
-  #send(wish: RawRequest, signal: AbortSignal, agent: Agent | PlainAgent | false): Promise<IncomingMessage> {
+  async #send(wish: RawRequest, signal: AbortSignal, agent: Agent | PlainAgent | false): Promise<IncomingMessage> {
     const { url, ca, token, cert, key } = this.#access;
     const { method, path, body, headers = {} } = wish;
     const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
@@ -73,10 +73,11 @@ export class HttpClient {
     const tls = url.startsWith("https:")
       ? { ...(ca === undefined ? {} : { ca }), ...(cert === undefined ? {} : { cert, key }) }
       : {};
+    signal.throwIfAborted(); // Node would destroy the request before it can be listened to
     return new Promise((resolve, reject) => {
       const send = url.startsWith("https:") ? request : plainRequest;
       const sent = send(new URL(url + path), { method, headers: all, agent, signal, ...tls }, resolve);
-      sent.once("error", reject);
+      sent.on("error", reject);
       sent.end(text);
     });
   }

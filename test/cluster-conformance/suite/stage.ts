@@ -113,7 +113,7 @@ export class Stage {
     );
     const created = at(answer.body, "metadata", "name");
     if (method === "POST" && answer.code === 201 && typeof created === "string") {
-      this.defer(() => this.#remove(`${path.split("?")[0]}/${created}`));
+      this.removeLater(`${path.split("?")[0]}/${created}`);
     }
     return answer;
   }
@@ -149,7 +149,7 @@ export class Stage {
 
   /** Records a value. */
   note(step: string, value: Json): void {
-    this.#entries.push({ step, seen: this.#placeholders.apply(value) });
+    this.#entries.push({ step: `${this.#placeholders.apply(step)}`, seen: this.#placeholders.apply(value) });
   }
 
   /** Waits until an object is as awaited and returns it; `undefined` stands for one that is gone. Listens, never polls. */
@@ -202,8 +202,9 @@ export class Stage {
     await this.#options.compact();
   }
 
-  defer(tidy: () => Promise<void>): void {
-    this.#tidying.push(tidy);
+  /** Sees to it that nothing stands at this path in the end. */
+  removeLater(path: string): void {
+    this.#tidying.push(() => this.#remove(path));
   }
 
   /** Closes what was opened and removes what was made, last first. */
