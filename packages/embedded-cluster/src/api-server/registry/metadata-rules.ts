@@ -11,7 +11,7 @@ const serviceNamePattern = /^[a-z]([-a-z0-9]*[a-z0-9])?$/u;
 const qualifiedNamePattern = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/u;
 
 const subdomainRule = `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${subdomain}')`;
-const labelRule = `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${label}')`;
+export const labelRule = `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${label}')`;
 const serviceRule =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const labelValueRule =
@@ -71,6 +71,11 @@ export function validateMetadata(type: ResourceType, object: KubeObject): Status
 /** A cause for a value that breaks a rule. */
 export function invalidValue(field: string, value: unknown, rule: string): StatusCause {
   return { reason: "FieldValueInvalid", field, message: `Invalid value: ${JSON.stringify(value)}: ${rule}` };
+}
+
+/** A cause for a value that is there already. */
+export function duplicate(field: string, value: unknown): StatusCause {
+  return { reason: "FieldValueDuplicate", field, message: `Duplicate value: ${JSON.stringify(value)}` };
 }
 
 /** A cause for a member that must be there. */
