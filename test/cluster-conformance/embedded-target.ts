@@ -17,7 +17,7 @@ export async function startEmbeddedTarget(): Promise<Target & { readonly kubecon
     agent: { image: guestAgentImage, nodePath: process.execPath, directory, entry: "main.mjs" },
     log: pino({ level: "silent" }),
   });
-  const target = await openTarget({ kubeconfig: cluster.kubeconfigPath, compact: compactionOf(cluster) });
+  const target = await openTarget({ kubeconfig: cluster.kubeconfigPath, compact: async () => cluster.compact() });
   return {
     ...target,
     kubeconfig: cluster.kubeconfigPath,
@@ -27,10 +27,4 @@ export async function startEmbeddedTarget(): Promise<Target & { readonly kubecon
       for (const path of [folder, directory]) await rm(path, { recursive: true, force: true, maxRetries: 3 });
     },
   };
-}
-
-function compactionOf(cluster: object): (() => Promise<void>) | undefined {
-  if (!("compact" in cluster) || typeof cluster.compact !== "function") return undefined;
-  const compact: unknown = cluster.compact.bind(cluster);
-  return async () => void (typeof compact === "function" && (await compact()));
 }

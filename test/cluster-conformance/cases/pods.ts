@@ -203,7 +203,13 @@ export const pods: readonly ConformanceCase[] = [
       stage.note("conditions", conditions);
       const second = await stage.call("again", "POST", stage.path("pods", name, "binding"), { body });
       assert.equal(second.code, 409);
-      const absent = await stage.call("absent", "POST", stage.path("pods", stage.name("none"), "binding"), { body });
+      const other = { ...body, metadata: { name: stage.name("other") } };
+      const mistaken = await stage.call("other name", "POST", stage.path("pods", name, "binding"), { body: other });
+      assert.equal(mistaken.code, 400);
+      const none = stage.name("none");
+      const absent = await stage.call("absent", "POST", stage.path("pods", none, "binding"), {
+        body: { ...body, metadata: { name: none } },
+      });
       assert.ok(absent.code >= 400);
     },
   },

@@ -36,7 +36,7 @@ export function resourceList(group: string, version: string): unknown {
   const reviews = reviewKinds.filter((review) => review.group === group);
   return {
     kind: "APIResourceList",
-    apiVersion: "v1",
+    ...(group === "" ? {} : { apiVersion: "v1" }), // as the real server, which leaves it out for the core group
     groupVersion: group === "" ? version : `${group}/${version}`,
     resources: [...types.flatMap(resourcesOf), ...reviews.map(reviewResource)],
   };
