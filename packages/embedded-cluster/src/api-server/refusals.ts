@@ -17,8 +17,11 @@ function refusal(code: number, reason: string, message: string, details?: Status
 }
 
 function detailsOf(type: ResourceType, name: string): StatusDetails {
-  return { name, ...(type.group === "" ? {} : { group: type.group }), kind: type.plural };
+  return { ...nameIn(name), ...(type.group === "" ? {} : { group: type.group }), kind: type.plural };
 }
+
+/** An empty name is left out, as Go leaves it out. */
+const nameIn = (name: string): { name?: string } => (name === "" ? {} : { name });
 
 /** `sandboxes.agents.x-k8s.io`, or `pods` for the core group. */
 export function qualified(type: ResourceType): string {
@@ -48,11 +51,31 @@ export const notServed = (what: string): ApiStatusError =>
     {},
   );
 
-export const methodNotAllowed = (what: string): ApiStatusError =>
-  refusal(405, "MethodNotAllowed", `the server does not allow this method on the requested resource: ${what}`, {});
+/** As notServed, but answered over HTTP as a page of text. */
+export class NotServedPage extends ApiStatusError {
+  constructor(what: string) {
+    super(notServed(what).status);
+  }
+
+  get page(): string {
+    return `404 page not found: ${this.message}\n`;
+  }
+}
+
+export const methodNotAllowed = (): ApiStatusError =>
+  refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {});
 
 export const notAcceptable = (): ApiStatusError =>
-  refusal(406, "NotAcceptable", "only the following media types are accepted: application/json");
+  refusal(406, "NotAcceptable", "406: Not Acceptable\n\nAvailable representations: application/json", {});
+
+/** The name is still taken by one that is on its way out. */
+export const stillTerminating = (type: ResourceType, name: string): ApiStatusError =>
+  refusal(
+    409,
+    "AlreadyExists",
+    `object is being deleted: ${qualified(type)} "${name}" already exists`,
+    detailsOf(type, name),
+  );
 
 export const alreadyExists = (type: ResourceType, name: string): ApiStatusError =>
   refusal(409, "AlreadyExists", `${qualified(type)} "${name}" already exists`, detailsOf(type, name));
@@ -67,6 +90,50 @@ export const conflict = (type: ResourceType, name: string, why: string): ApiStat
 
 export const staleResourceVersion = (type: ResourceType, name: string): ApiStatusError =>
   conflict(type, name, "the object has been modified; please apply your changes to the latest version and try again");
+
+/** An update of a custom resource that does not say of which version it is; here the real server names the plural. */
+export const versionRequired = (type: ResourceType, name: string): ApiStatusError => {
+  const message = "Invalid value: 0: must be specified for an update";
+  const causes = [{ reason: "FieldValueInvalid", message, field: "metadata.resourceVersion" }];
+  const text = `${qualified(type)} "${name}" is invalid: metadata.resourceVersion: ${message}`;
+  return refusal(422, "Invalid", text, { ...detailsOf(type, name), causes });
+};
+
+/** A body that is another kind than its path: of a custom resource the real server names the kind that was sent. */
+export const otherKind = (type: ResourceType, kind: string, name: string): ApiStatusError => {
+  const message = `Invalid value: ${JSON.stringify(kind)}: must be ${type.kind}`;
+  return refusal(422, "Invalid", `${kind}.${type.group} "${name}" is invalid: kind: ${message}`, {
+    ...nameIn(name),
+    group: type.group,
+    kind,
+    causes: [{ reason: "FieldValueInvalid", message, field: "kind" }],
+  });
+};
+
+/** What the real server answers where its code has not thought of a refusal: 500 without a reason. */
+export const unforeseen = (message: string): ApiStatusError =>
+  new ApiStatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, code: 500 });
+
+/** A namespace that is on its way out takes nothing new. */
+export const namespaceTerminating = (type: ResourceType, name: string, namespace: string): ApiStatusError => {
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+  const message = `namespace ${namespace} is being terminated`;
+  const causes = [{ reason: "NamespaceTerminating", message, field: "metadata.namespace" }];
+  const text = `${qualified(type)} "${name}" is forbidden: ${why}`;
+  return refusal(403, "Forbidden", text, { ...detailsOf(type, name), causes });
+};
+
+/** An update that names another uid: here the real server shows its store's own words. */
+export const otherUid = (type: ResourceType, namespace: string, name: string, wanted: string, present: string) => {
+  const place = [...(type.group === "" ? [] : [type.custom ? type.group : ""]), type.plural, namespace, name];
+  const key = `/registry/${place.filter((part) => part !== "").join("/")}`;
+  const why = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${present}`;
+  return conflict(
+    type,
+    name,
+    `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${why}`,
+  );
+};
 
 /** A delete precondition that does not hold; the real server names the kind here, not the plural. */
 export const preconditionFailed = (type: ResourceType, name: string, why: string): ApiStatusError =>
@@ -105,10 +172,24 @@ export const invalidBinding = (why: string): ApiStatusError =>
 /** A list page or an exact version that has been compacted. */
 export const expired = (message: string): ApiStatusError => refusal(410, "Expired", message);
 
+/** A list page that has been compacted, with the way to read the rest of what there is now. */
+export const expiredContinue = (token: string): ApiStatusError =>
+  new ApiStatusError({
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: { continue: token },
+    status: "Failure",
+    message:
+      "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    reason: "Expired",
+    code: 410,
+  });
+
 export const tooOldResourceVersion = (wanted: number, oldest: number): ApiStatusError =>
   expired(`too old resource version: ${wanted} (${oldest})`);
 
-export const tooLarge = (message: string): ApiStatusError => refusal(413, "RequestEntityTooLarge", message);
+export const tooLarge = (why: string): ApiStatusError =>
+  refusal(413, "RequestEntityTooLarge", `Request entity too large: ${why}`);
 
 export const unsupportedMediaType = (accepted: readonly string[]): ApiStatusError =>
   refusal(
@@ -125,7 +206,7 @@ export const invalid = (type: ResourceType, name: string, causes: readonly Statu
   const parts = [...new Set(causes.map((cause) => `${cause.field}: ${cause.message}`))];
   const text = parts.length === 1 ? parts[0] : `[${parts.join(", ")}]`;
   return refusal(422, "Invalid", `${qualifiedKind(type)} "${name}" is invalid: ${text}`, {
-    name,
+    ...nameIn(name),
     ...(type.group === "" ? {} : { group: type.group }),
     kind: type.kind,
     causes,

@@ -69,6 +69,7 @@ export const resourceTypes: readonly ResourceType[] = [
     shortNames: ["po"],
     categories: ["all"],
     hasStatus: true,
+    hasGeneration: true,
     returnsDeleted: true,
     selectableFields: ["spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP"],
   },

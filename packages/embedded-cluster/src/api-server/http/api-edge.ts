@@ -6,13 +6,13 @@ import { timedOut } from "../../faults/fate.ts";
 import type { FaultPlan } from "../../faults/fault-plan.ts";
 import type { FaultedRequest, Loss } from "../../faults/fault-rule.ts";
 import { landLater } from "../../faults/faulty-api.ts";
-import { badRequest, notServed, unauthorized } from "../refusals.ts";
+import { badRequest, NotServedPage, notServed, unauthorized } from "../refusals.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type FaultConsole, faultsPath, isFaultsPath } from "./fault-console.ts";
 import { faultedRequestOf } from "./faulted-request.ts";
 import { type Answer, handle } from "./handlers.ts";
-import { type Reply, refusalOf, refusalReply } from "./reply.ts";
+import { type Reply, refusalOf, refusalReply, textReply } from "./reply.ts";
 import { mediaTypeOf, readBody } from "./request-body.ts";
 import { routeOf } from "./route.ts";
 import { streamWatch } from "./watch-stream.ts";
@@ -138,7 +138,8 @@ export class ApiEdge {
   #refuse(message: IncomingMessage, response: ServerResponse, error: unknown): void {
     const refusal = refusalOf(error);
     if (refusal.code >= 500) this.#options.log.warn({ err: error, url: message.url }, "request failed");
-    this.#write(message, response, refusalReply(refusal.status));
+    const page = error instanceof NotServedPage ? textReply(404, error.page) : undefined;
+    this.#write(message, response, page ?? refusalReply(refusal.status));
   }
 
   #write(message: IncomingMessage, response: ServerResponse, reply: Reply): void {

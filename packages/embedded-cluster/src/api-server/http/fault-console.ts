@@ -4,7 +4,7 @@ import { type AskedFault, FaultSyntaxError, parseFault } from "../../faults/pars
 import { badRequest, notServed } from "../refusals.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { jsonReply, type Reply } from "./reply.ts";
-import { parseJson } from "./request-body.ts";
+import { parseObject } from "./request-body.ts";
 import { refuseMethod } from "./route.ts";
 
 export const faultsPath = "/holdfast/faults";
@@ -31,7 +31,7 @@ export class FaultConsole {
 
   async #answer(request: ApiRequest, id: string): Promise<Reply> {
     if (id !== "") {
-      if (request.method !== "DELETE") return refuseMethod(request.method, request.path);
+      if (request.method !== "DELETE") return refuseMethod();
       if (!this.#plan.remove(id)) throw notServed(`the fault rule ${JSON.stringify(id)}`);
       return jsonReply(200, { removed: id });
     }
@@ -46,13 +46,13 @@ export class FaultConsole {
         return jsonReply(200, { removed });
       }
       default:
-        return refuseMethod(request.method, request.path);
+        return refuseMethod();
     }
   }
 
   #parse(request: ApiRequest): AskedFault {
     try {
-      return parseFault(parseJson(request.body));
+      return parseFault(parseObject({ ...request, contentType: "" }));
     } catch (error) {
       if (error instanceof FaultSyntaxError) throw badRequest(error.message);
       throw error;

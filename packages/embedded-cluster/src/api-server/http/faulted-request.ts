@@ -18,7 +18,7 @@ export function faultedRequestOf(route: Route, request: ApiRequest, by: string):
 function verbOf(request: ApiRequest, isCollection: boolean): FaultVerb | undefined {
   switch (request.method) {
     case "GET":
-      return isWatch(request.query) ? "watch" : isCollection ? "list" : "get";
+      return !isCollection ? "get" : isWatch(request.query) ? "watch" : "list";
     case "POST":
       return "create";
     case "PUT":

@@ -5,7 +5,7 @@ import { coreVersions, groupDocument, groupList, resourceList, serverVersion } f
 import { handleObject } from "./object-handler.ts";
 import { openApiDocument, openApiRoot } from "./openapi.ts";
 import { isDryRun } from "./query.ts";
-import { jsonReply, type Reply } from "./reply.ts";
+import { jsonReply, type Reply, textReply } from "./reply.ts";
 import { parseObject } from "./request-body.ts";
 import { answerReview } from "./reviews.ts";
 import { type Route, refuseMethod } from "./route.ts";
@@ -27,10 +27,10 @@ export function handle(context: HandlerContext, route: Route, request: ApiReques
   if (route.t === "object") return handleObject(context, route, request);
   if (route.t === "binding") return handleBinding(context, route, request);
   if (route.t === "review") {
-    if (request.method !== "POST") return refuseMethod(request.method, request.path);
+    if (request.method !== "POST") return refuseMethod();
     return answerReview(route.review, parseObject(request), context.isToken, context.now());
   }
-  if (request.method !== "GET") return refuseMethod(request.method, request.path);
+  if (request.method !== "GET") return refuseMethod();
   return handleDocument(route);
 }
 
@@ -39,7 +39,7 @@ type DocumentRoute = Exclude<Route, { t: "collection" } | { t: "object" } | { t:
 function handleDocument(route: DocumentRoute): Reply {
   switch (route.t) {
     case "health":
-      return { code: 200, contentType: "text/plain; charset=utf-8", body: "ok" };
+      return textReply(200, "ok");
     case "version":
       return jsonReply(200, serverVersion);
     case "coreVersions":
@@ -62,7 +62,7 @@ function handleBinding(
   route: Extract<Route, { t: "binding" }>,
   request: ApiRequest,
 ): Reply {
-  if (request.method !== "POST") return refuseMethod(request.method, request.path);
+  if (request.method !== "POST") return refuseMethod();
   const body = parseObject(request);
   registry.inRun(isDryRun(request), () => registry.bind(route, body));
   return jsonReply(201, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 });

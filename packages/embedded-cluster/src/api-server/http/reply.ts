@@ -18,6 +18,10 @@ export function textOfJsonReply(code: number, body: string): Reply {
   return { code, contentType: "application/json", body };
 }
 
+export function textReply(code: number, body: string): Reply {
+  return { code, contentType: "text/plain; charset=utf-8", body };
+}
+
 /** The refusal that a thrown value comes to; anything unforeseen is a 500 that names it. */
 export function refusalOf(error: unknown): ApiStatusError {
   if (error instanceof ApiStatusError) return error;

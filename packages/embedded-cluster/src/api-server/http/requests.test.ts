@@ -57,8 +57,6 @@ describe("the edge", () => {
   });
 
   it.each([
-    ["an unknown path", "GET", "/nothing"],
-    ["an unknown group", "GET", "/apis/apps/v1"],
     ["an unknown resource", "GET", "/api/v1/namespaces/default/configmaps"],
     ["an unknown subresource", "GET", `${podsPath}/a/log`],
     ["a status that there is not", "GET", `${secretsPath}/a/status`],
@@ -67,6 +65,14 @@ describe("the edge", () => {
     expect(code).toBe(404);
     expect(body).toMatchObject({ kind: "Status", reason: "NotFound" });
     expect(body.message).toContain("is not served by the embedded cluster");
+  });
+
+  it.each(["/nothing", "/apis/apps/v1", "/apis/agents.x-k8s.io/v1/sandboxes"])("has a page for %s", async (path) => {
+    const { code, body } = await test.call("GET", path);
+    expect(code).toBe(404);
+    expect(body).toBe(
+      `404 page not found: the server could not find the requested resource: ${path} is not served by the embedded cluster\n`,
+    );
   });
 
   it("refuses a method that a resource does not have", async () => {
@@ -205,9 +211,10 @@ describe("create", () => {
     expect(await test.call("POST", sandboxesPath, sandboxObject("bad", { operatingMode: "Asleep" }))).toMatchObject({
       code: 422,
       body: {
-        message:
-          'Sandbox.agents.x-k8s.io "bad" is invalid: spec.operatingMode: Unsupported value: "Asleep": supported values: "Running", "Suspended"',
-        details: { causes: [{ field: "spec.operatingMode", reason: "FieldValueNotSupported" }] },
+        message: expect.stringContaining(
+          'Sandbox.agents.x-k8s.io "bad" is invalid: [spec.operatingMode: Unsupported value: "Asleep": supported values: "Running", "Suspended", <nil>:',
+        ),
+        details: { causes: [{ field: "spec.operatingMode", reason: "FieldValueNotSupported" }, { field: "<nil>" }] },
       },
     });
     expect(await test.call("POST", sandboxesPath, { metadata: { name: "bad" } })).toMatchObject({ code: 422 });
@@ -288,7 +295,7 @@ describe("a Sandbox's volumeClaimTemplates", () => {
     code: 422,
     body: {
       reason: "Invalid",
-      message: expect.stringContaining('is invalid: spec: Invalid value: "object": volumeClaimTemplates is immutable'),
+      message: expect.stringContaining("is invalid: spec: Invalid value: volumeClaimTemplates is immutable"),
     },
   };
 
@@ -344,7 +351,7 @@ describe("JSON Patch", () => {
     ["a test that fails", [{ op: "test", path: "/metadata/uid", value: "other" }]],
     ["a test of what is absent", [{ op: "test", path: "/metadata/annotations/x", value: "1" }]],
     ["an add below what is absent", [{ op: "add", path: "/metadata/annotations/x", value: "1" }]],
-    ["a replace of what is absent", [{ op: "replace", path: "/spec/nothing", value: 1 }]],
+    ["a replace below what is absent", [{ op: "replace", path: "/spec/nothing/below", value: 1 }]],
     ["a remove of what is absent", [{ op: "remove", path: "/spec/nothing" }]],
     ["an unknown operation", [{ op: "increment", path: "/spec/nothing" }]],
     [

@@ -28,6 +28,8 @@ export function answerReview(
   const answer = (status: unknown) => jsonReply(201, { kind, apiVersion, metadata: {}, spec, status });
   switch (kind) {
     case "TokenReview":
+      if ((stringIn(spec, "token") ?? "") === "")
+        throw badRequest(`token is required for TokenReview in authentication`);
       return answer(tokenStatus(stringIn(spec, "token") ?? "", isToken));
     case "SelfSubjectReview": {
       const metadata = { creationTimestamp: rfc3339(now) };

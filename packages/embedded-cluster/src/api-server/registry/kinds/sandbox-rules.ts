@@ -57,7 +57,12 @@ function conformObject(schema: KindSchema, object: KubeObject): KubeObject {
 function schemaViolations(schema: KindSchema, object: KubeObject): StatusCause[] {
   const ofSpec = object.spec === undefined ? [required("spec")] : violations(schema.spec, object.spec, "spec");
   const hasStatus = schema.status !== undefined && object.status !== undefined;
-  return [...ofSpec, ...(hasStatus ? violations(schema.status, object.status, "status") : [])];
+  return [...ofSpec, ...(hasStatus ? violations(schema.status, object.status, "status").map(asOfStatus) : [])];
+}
+
+/** A status is checked as a document of its own: the words that name a path leave out its first part. */
+function asOfStatus(cause: StatusCause): StatusCause {
+  return { ...cause, message: (cause.message ?? "").replace(/: status\.(\S+ in body )/u, ": $1") };
 }
 
 const blocking = new Set([
