@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Everything that a process started and that lives, by the kernel's list of children. */
@@ -12,9 +12,15 @@ export async function descendantsOf(pid: number): Promise<number[]> {
   return found;
 }
 
-/** How many descriptors a process has open. */
-export async function descriptorsOf(pid: number): Promise<number> {
-  return (await readdir(`/proc/${pid}/fd`)).length;
+/** The descriptors that a process has open, counted by what they are. */
+export async function descriptorsOf(pid: number): Promise<Readonly<Record<string, number>>> {
+  const counts: Record<string, number> = {};
+  for (const descriptor of await readdir(`/proc/${pid}/fd`)) {
+    const link = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => undefined); // closed meanwhile
+    const what = link?.replace(/:\[\d+\]$/, "");
+    if (what !== undefined) counts[what] = (counts[what] ?? 0) + 1;
+  }
+  return counts;
 }
 
 /** What is mounted, as the process sees it. */

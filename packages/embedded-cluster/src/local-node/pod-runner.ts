@@ -4,16 +4,13 @@ import { isApiStatus } from "../api-status-error.ts";
 import type { NodeFaultPoints } from "../faults/node-faults.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import type { AddressPool } from "./address-pool.ts";
-import { ContainerLog } from "./container-log.ts";
-import type { ContainerPlan } from "./container-plan.ts";
-import { ContainerRunner } from "./container-runner.ts";
-import type { ContainerView } from "./container-view.ts";
 import type { RecordEvent } from "./event-recorder.ts";
 import { sleep, untilAborted } from "./follow.ts";
 import { numberOf } from "./json-shape.ts";
 import type { LeftOvers } from "./left-overs.ts";
-import { containerLaunchOf, type LaunchKit, type PodGround, preparePod } from "./pod-launch.ts";
-import { graceMsOf, type PodPlan, planPod } from "./pod-plan.ts";
+import { PodContainers } from "./pod-containers.ts";
+import type { LaunchKit } from "./pod-launch.ts";
+import { graceMsOf, planPod } from "./pod-plan.ts";
 import { PodReport, type PodView } from "./pod-report.ts";
 import { schedulePod } from "./pod-scheduling.ts";
 import { kubeTime, pods, refOf } from "./resources.ts";
@@ -65,14 +62,11 @@ export class PodRunner {
   readonly #left = new AbortController();
   /** Aborted when its object is gone, or the node cannot wait for the API any longer. */
   readonly #unwritable = new AbortController();
-  /** The containers that run or may be started again. */
-  readonly #runners = new Map<string, ContainerRunner>();
+  readonly #containers: PodContainers;
   #pod: KubeObject;
   #leaving: Leaving | undefined;
   /** Resolves when the eviction that was asked for is stored. */
   #evicted: { readonly message: string; readonly stored: PromiseWithResolvers<void> } | undefined;
-  /** When the containers are killed; moved only to earlier. */
-  #killAt = Number.POSITIVE_INFINITY;
   #held: HeldVolume[] = [];
   #ip: string | undefined;
   /** False while something of an earlier run may live: then the object stays, for gone means gone. */
@@ -84,6 +78,7 @@ export class PodRunner {
     this.#deps = { ...deps, log: deps.log.child({ pod: pod.metadata.name, uid: this.uid }) };
     this.#report = new PodReport(pod, deps.addresses.hostIp);
     this.#status = new StatusWriter(deps.api, pod, this.#unwritable.signal, this.#deps.log);
+    this.#containers = new PodContainers(this.#deps, this.#report, () => this.#set({}));
     this.done = this.#live();
     this.observe(pod);
   }
@@ -145,10 +140,8 @@ export class PodRunner {
   }
 
   /** Kills a container, the first if none is named. False where it does not run. */
-  async kill(container: string | undefined): Promise<boolean> {
-    const runner =
-      this.#runners.get(container ?? "") ?? (container === undefined ? [...this.#runners.values()][0] : undefined);
-    return (await runner?.kill()) ?? false;
+  kill(container: string | undefined): Promise<boolean> {
+    return this.#containers.kill(container);
   }
 
   #leave(why: Leaving, graceMs: number): void {
@@ -159,9 +152,8 @@ export class PodRunner {
   }
 
   #stopContainers(killAt: number): void {
-    this.#killAt = Math.min(this.#killAt, killAt);
     this.#stopping.abort();
-    for (const runner of this.#runners.values()) runner.stop(this.#killAt);
+    this.#containers.stop(killAt);
   }
 
   async #live(): Promise<void> {
@@ -215,68 +207,11 @@ export class PodRunner {
       this.#ip = ip;
       this.#set({ ip, startTime: this.#report.view.startTime ?? kubeTime(new Date()) });
       const place = { nodeName: this.#deps.nodeName, podIp: ip, hostIp: this.#deps.addresses.hostIp };
-      await this.#runContainers(plan, { pod: this.#pod, plan, place, disks });
+      await this.#containers.run(plan, { pod: this.#pod, plan, place, disks });
+      if (!this.#stopping.signal.aborted && plan.restartPolicy !== "Always") this.#endForGood();
     } finally {
       this.#ip = undefined;
       this.#deps.addresses.giveBack(ip);
-    }
-  }
-
-  /** Runs what prepares the pod, one after the other, then all others. Resolves when none of them runs again. */
-  async #runContainers(plan: PodPlan, ground: PodGround): Promise<void> {
-    // Before any runs: a pod that cannot be run whole is not begun.
-    const inits = plan.initContainers.map((container) => this.#runnerOf(container, plan, ground, true));
-    const others = plan.containers.map((container) => this.#runnerOf(container, plan, ground, false));
-    await preparePod(this.#deps.kit, ground);
-    for (const init of inits) {
-      await this.#runOne(init);
-      const { state } = this.#report.container(init.name);
-      if (this.#stopping.signal.aborted) return;
-      if (!("terminated" in state) || state.terminated.exitCode !== 0) return; // its pod Failed with it
-    }
-    await Promise.all(others.map((other) => this.#runOne(other)));
-    if (!this.#stopping.signal.aborted && plan.restartPolicy !== "Always") this.#endForGood();
-  }
-
-  #runnerOf(container: ContainerPlan, plan: PodPlan, ground: PodGround, isInit: boolean) {
-    const { kit, record, execProbes, backoff, faults, log } = this.#deps;
-    const onLost = (error: unknown) => log.warn({ err: error }, "output of a container was not kept");
-    const output = new ContainerLog(kit.paths.log(this.uid, container.name), onLost);
-    const note = (change: Partial<ContainerView>) => this.#report.updateContainer(container.name, change);
-    const runner = new ContainerRunner({
-      pod: this.#pod,
-      plan: container,
-      launch: containerLaunchOf(kit, ground, container),
-      isInit,
-      policy: isInit && plan.restartPolicy === "Always" ? "OnFailure" : plan.restartPolicy,
-      graceMs: plan.graceMs,
-      ip: ground.place.podIp,
-      output,
-      images: { errorOf: (pod, image) => faults.imagePullError(pod, image) ?? imageError(image, kit.agent.image) },
-      execProbes,
-      backoff,
-      record,
-      log,
-      view: () => this.#report.container(container.name),
-      note,
-      set: (change) => {
-        note(change);
-        this.#set({});
-      },
-    });
-    return { name: container.name, runner, output };
-  }
-
-  async #runOne({ name, runner, output }: { name: string; runner: ContainerRunner; output: ContainerLog }) {
-    this.#runners.set(name, runner);
-    if (this.#stopping.signal.aborted) runner.stop(this.#killAt);
-    try {
-      await runner.run();
-    } finally {
-      this.#runners.delete(name);
-      await new Promise<void>((resolve) => {
-        output.end(resolve);
-      });
     }
   }
 
@@ -357,8 +292,4 @@ export class PodRunner {
     if (codes.every((code) => code !== undefined))
       this.#set({ ended: codes.every((code) => code === 0) ? "Succeeded" : "Failed" });
   }
-}
-
-function imageError(image: string, known: string): string | undefined {
-  return image === known ? undefined : `this node has one image, ${known}; it cannot pull "${image}"`;
 }

@@ -191,11 +191,12 @@ export class VolumeStore implements Follower {
         resourceVersion: claim.metadata.resourceVersion ?? "",
       };
       await this.#writeRecord(uid, record);
-      const owner = ownerOutside(isolation);
       await mkdir(paths.volume(uid), { mode: 0o700 });
-      await chown(paths.volume(uid), owner.uid, owner.gid);
     }
     if (wasBound) return true;
+    // Also of one that is there: a node that was killed here may have made it and no more.
+    const owner = ownerOutside(isolation);
+    await chown(paths.volume(uid), owner.uid, owner.gid);
     const ref = refOf(claims, claim);
     try {
       if (textOf(spec.volumeName) === undefined)
@@ -263,6 +264,10 @@ export class VolumeStore implements Follower {
     await rm(paths.trash, { recursive: true, force: true });
     await mkdir(paths.trash, { recursive: true, mode: 0o700 });
     for (const entry of await readdir(paths.volumes, { withFileTypes: true })) {
+      if (entry.name.endsWith(".claim.json.new")) {
+        await rm(join(paths.volumes, entry.name), { force: true }); // never became a record
+        continue;
+      }
       const uid = entry.name.replace(/\.claim\.json$/, "");
       if (uids.has(uid)) continue;
       const record = await this.#readRecord(uid);
@@ -277,8 +282,11 @@ export class VolumeStore implements Follower {
     }
   }
 
-  #writeRecord(uid: string, record: ClaimRecord): Promise<void> {
-    return writeFile(this.#options.paths.claimRecord(uid), JSON.stringify(record), { mode: 0o600 });
+  /** In one step, so that a killed node leaves the old record or the new one. */
+  async #writeRecord(uid: string, record: ClaimRecord): Promise<void> {
+    const path = this.#options.paths.claimRecord(uid);
+    await writeFile(`${path}.new`, JSON.stringify(record), { mode: 0o600 });
+    await rename(`${path}.new`, path);
   }
 
   async #readRecord(uid: string): Promise<ClaimRecord | undefined> {
