@@ -237,8 +237,10 @@ describe(`${count} workspaces, ${real} of them with the real agent`, () => {
       await timed("resumed until Ready", () => Promise.all(all.map((it) => setMode(it, "Running"))));
       await timed("deleted until the pods are gone", () => Promise.all(all.map(destroy)));
       await timed("and their disks", () => eventually(patienceMs, async () => (await empty()) || undefined));
+      // What is on its way out may take a moment; what was left behind stays.
+      const held = async () => (await holdings()).held;
+      await expect.poll(held, { timeout: 30_000, interval: 500 }).toEqual(before.held);
       const after = await holdings();
-      expect(after.held).toEqual(before.held);
       expect(await mountsOf(process.pid)).toBe(mounts);
       expect((await api.list(events)).items.length).toBeLessThanOrEqual(500); // the node keeps no more
       say(

@@ -12,6 +12,7 @@ import {
   awaitGone,
   awaitPod,
   awaitReady,
+  conditionOf,
   containerOf,
   createClaim,
   createPod,
@@ -38,6 +39,11 @@ const commands = {
   awaitRestarts: ({ name, count }: { name: string; count: number }) =>
     awaitPod(server, name, (pod) => containerOf(pod).restartCount === count),
   deletePod: (pod: KubeObject) => deletePod(server, pod),
+  /** Takes the object away at once, whatever its processes do. */
+  forceDelete: (pod: KubeObject) => deletePod(server, pod, { gracePeriodSeconds: 0 }),
+  awaitUnscheduled: (name: string) =>
+    awaitPod(server, name, (pod) => conditionOf(pod, "PodScheduled").status === "False"),
+  read: (name: string) => awaitPod(server, name, () => true),
   awaitGone: (name: string) => awaitGone(server, name),
   stop: async () => {
     await node.stop();
