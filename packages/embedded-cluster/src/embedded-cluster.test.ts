@@ -118,6 +118,53 @@ describe("an embedded cluster", () => {
   });
 });
 
+describe("the fault knobs of an embedded cluster", () => {
+  it("reach its node, its controller and the network alike, and its history can be compacted", async () => {
+    const { kubeconfigPath, faults, compact } = await start();
+    const client = rawClient(kubeconfigPath);
+    const seen = faults.record();
+    const taken = faults.node.holdScheduling({ name: "s" });
+    const { podTemplate, volumeClaimTemplates } = (await client.call("GET", templatePath)).body.spec;
+    podTemplate.spec.containers[0].readinessProbe = { tcpSocket: { port: 1024 }, periodSeconds: 1 };
+    await client.call("POST", sandboxesPath, { metadata: { name: "s" }, spec: { podTemplate, volumeClaimTemplates } });
+    const scheduled = async () =>
+      (await client.call("GET", `${podsPath}/s`)).body.status?.conditions?.find(
+        (item: Answered) => item.type === "PodScheduled",
+      );
+    await expect.poll(scheduled).toMatchObject({ status: "False", reason: "Unschedulable" });
+    taken();
+    const before = await ready(client);
+    expect(new Set(seen.requests.map(({ by }) => by))).toEqual(new Set(["client", "controller", "node"]));
+
+    await faults.node.killContainer({ name: "s" });
+    const restarts = async () =>
+      (await client.call("GET", `${podsPath}/s`)).body.status.containerStatuses[0].restartCount;
+    await expect.poll(restarts).toBe(1);
+    expect((await ready(client)).uid).toBe(before.uid);
+    compact();
+    expect((await client.call("GET", `${podsPath}?resourceVersion=1&resourceVersionMatch=Exact`)).code).toBe(410);
+    await faults.node.evict({ name: "s" });
+    expect((await client.call("GET", `${podsPath}/s`)).body.status).toMatchObject({
+      phase: "Failed",
+      reason: "Evicted",
+    });
+  });
+
+  it("hold nobody up who stops", async () => {
+    const { kubeconfigPath, faults, stop } = await start();
+    const held = faults.hold({ by: "client", verb: "create" });
+    const creating = rawClient(kubeconfigPath)
+      .call("POST", podsPath, { metadata: { name: "p" } })
+      .then(
+        () => "answered",
+        () => "cut",
+      );
+    await held.reached;
+    await stop();
+    expect(["answered", "cut"]).toContain(await creating);
+  });
+});
+
 interface ReadyPod {
   readonly uid: string;
   readonly ip: string;
