@@ -53,6 +53,33 @@ export const access: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "access/anonymous",
+    title: "without any authorization nothing is told: 401, or 403 for system:anonymous",
+    source,
+    run: async (stage) => {
+      for (const [method, path] of [
+        ["GET", stage.path("secrets")],
+        ["GET", stage.path("sandboxes")],
+        ["DELETE", stage.path("sandboxes", "x")],
+      ] as const) {
+        const { code, body } = await stage.raw(method, path, { headers: { authorization: "" } });
+        assert.ok(code === 401 || code === 403, `${method} ${path}: ${code}`);
+        assert.equal(at(body, "status"), "Failure");
+      }
+    },
+  },
+  {
+    id: "access/impersonation",
+    title: "a caller that asks to be someone else is never served as itself",
+    source,
+    run: async (stage) => {
+      const headers = { "impersonate-user": "conformance-nobody" };
+      const { code, body } = await stage.raw("GET", stage.path("secrets"), { headers });
+      assert.equal(code, 403);
+      assert.equal(at(body, "reason"), "Forbidden");
+    },
+  },
+  {
     id: "access/token-review",
     title: "a token that is not known is reviewed as not authenticated, with 201",
     source,

@@ -11,6 +11,7 @@ import { metadata } from "./metadata.ts";
 import { node } from "./node.ts";
 import { otherKinds } from "./other-kinds.ts";
 import { pods } from "./pods.ts";
+import { productWrites } from "./product-writes.ts";
 import { sandboxSchema } from "./sandbox-schema.ts";
 import { watches } from "./watches.ts";
 
@@ -29,5 +30,6 @@ export const allCases: readonly ConformanceCase[] = [
   ...access,
   ...controllerChildren,
   ...controllerStates,
+  ...productWrites,
   ...node,
 ];

@@ -68,8 +68,11 @@ export class HttpClient {
     const sized = text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
     const typed = text === undefined ? {} : { "content-type": "application/json" };
     const authorised = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    const all = { accept: "application/json", ...authorised, ...typed, ...sized, ...headers };
-    for (const [name, value] of Object.entries(all)) if (value === "") delete (all as Record<string, string>)[name];
+    const all = Object.fromEntries(
+      Object.entries({ accept: "application/json", ...authorised, ...typed, ...sized, ...headers }).filter(
+        ([, value]) => value !== "", // an empty header of the case takes a header away
+      ),
+    );
     const tls = url.startsWith("https:")
       ? { ...(ca === undefined ? {} : { ca }), ...(cert === undefined ? {} : { cert, key }) }
       : {};

@@ -39,6 +39,14 @@ export const unauthorized = (): ApiStatusError => refusal(401, "Unauthorized", "
 export const forbidden = (type: ResourceType, name: string, why: string): ApiStatusError =>
   refusal(403, "Forbidden", `${qualified(type)} "${name}" is forbidden: ${why}`, detailsOf(type, name));
 
+/** Whoever asks to be someone else must not be served as itself. */
+export const impersonationNotServed = (): ApiStatusError =>
+  refusal(
+    403,
+    "Forbidden",
+    "impersonation is not served by the embedded cluster, which knows one user; nothing was done",
+  );
+
 export const notFound = (type: ResourceType, name: string): ApiStatusError =>
   refusal(404, "NotFound", `${qualified(type)} "${name}" not found`, detailsOf(type, name));
 

@@ -6,7 +6,7 @@ import { timedOut } from "../../faults/fate.ts";
 import type { FaultPlan } from "../../faults/fault-plan.ts";
 import type { FaultedRequest, Loss } from "../../faults/fault-rule.ts";
 import { landLater } from "../../faults/faulty-api.ts";
-import { badRequest, NotServedPage, notServed, unauthorized } from "../refusals.ts";
+import { badRequest, impersonationNotServed, NotServedPage, notServed, unauthorized } from "../refusals.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type FaultConsole, faultsPath, isFaultsPath } from "./fault-console.ts";
@@ -64,6 +64,7 @@ export class ApiEdge {
 
   async #answer(message: IncomingMessage, response: ServerResponse, by: string): Promise<void> {
     if (!this.#isAuthorized(message)) throw unauthorized();
+    if (message.headers["impersonate-user"] !== undefined) throw impersonationNotServed();
     const request = await readRequest(message);
     const fromConsole = this.#options.faultConsole?.answer(request);
     if (fromConsole !== undefined) return this.#write(message, response, await fromConsole);

@@ -83,13 +83,22 @@ describe("the edge", () => {
     expect(await test.call("PUT", podsPath, {})).toMatchObject({ code: 405 });
   });
 
-  it("takes 3 MiB of body and no more", async () => {
+  it("takes 3 MiB of body and no more, and 1.5 MiB of object", async () => {
     const note = (bytes: number) => ({ ...secretObject("large"), data: { x: "a".repeat(bytes) } });
     expect(await test.call("POST", secretsPath, note(3 * 1024 * 1024))).toMatchObject({
       code: 413,
       body: { reason: "RequestEntityTooLarge" },
     });
-    expect(await test.call("POST", secretsPath, note(2_900_000))).toMatchObject({ code: 201 });
+    const tooMuch = await test.call("POST", secretsPath, note(2_900_000));
+    expect(tooMuch).toMatchObject({ code: 500, body: { message: "etcdserver: request is too large" } });
+    expect(await test.call("POST", secretsPath, note(1_500_000))).toMatchObject({ code: 201 });
+  });
+
+  it("serves nobody who asks to be someone else", async () => {
+    const as = { "impersonate-user": "someone" };
+    expect(await test.call("GET", secretsPath, undefined, as)).toMatchObject({ code: 403 });
+    expect(await test.call("POST", secretsPath, secretObject("a"), as)).toMatchObject({ code: 403 });
+    expect(await test.call("GET", `${secretsPath}/a`)).toMatchObject({ code: 404 });
   });
 
   it("goes on when a caller leaves in the middle of its body", async () => {

@@ -340,9 +340,17 @@ export class Registry {
     const owners = ownerReferences.map((owner) => owner.uid);
     const { resource, namespace, name } = key;
     const change = this.#store.write(type, { resource, namespace, name }, uid, owners, prev, (rv) =>
-      serialise(object, rv),
+      fitting(serialise(object, rv)),
     );
     for (const listener of this.#listeners) listener(change);
     return parse(change.body);
   }
+}
+
+/** What the real server's store takes in one write. */
+const maxObjectBytes = 1.5 * 1024 * 1024;
+
+function fitting(text: string): string {
+  if (Buffer.byteLength(text) > maxObjectBytes) throw unforeseen("etcdserver: request is too large");
+  return text;
 }
