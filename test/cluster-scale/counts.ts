@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -52,13 +53,14 @@ export async function nodeFolders(dataDir: string): Promise<Readonly<Record<stri
   return counts;
 }
 
-/** The control groups that a node made for containers. */
-export async function controlGroups(): Promise<string[]> {
+/** The control groups that the node of this data directory made for containers: their names begin with its hash. */
+export async function controlGroups(dataDir: string): Promise<string[]> {
+  const prefix = `holdfast-${createHash("sha256").update(dataDir).digest("hex").slice(0, 16)}-`;
   const found: string[] = [];
   const look = async (folder: string, depth: number): Promise<void> => {
     for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
       if (!entry.isDirectory()) continue;
-      if (entry.name.startsWith("holdfast-")) found.push(join(folder, entry.name));
+      if (entry.name.startsWith(prefix)) found.push(join(folder, entry.name));
       else if (depth > 0) await look(join(folder, entry.name), depth - 1);
     }
   };

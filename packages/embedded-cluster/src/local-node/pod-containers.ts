@@ -59,7 +59,7 @@ export class PodContainers {
   }
 
   #entryOf(container: ContainerPlan, plan: PodPlan, ground: PodGround, isInit: boolean): Entry {
-    const { kit, record, execProbes, backoff, faults, log } = this.#deps;
+    const { kit, record, execProbes, starts, backoff, faults, log } = this.#deps;
     const onLost = (error: unknown) => log.warn({ err: error }, "output of a container was not kept");
     const output = new ContainerLog(kit.paths.log(ground.pod.metadata.uid ?? "", container.name), onLost);
     const runner = new ContainerRunner({
@@ -73,6 +73,7 @@ export class PodContainers {
       output,
       images: { errorOf: (pod, image) => faults.imagePullError(pod, image) ?? imageError(image, kit.agent.image) },
       execProbes,
+      starts,
       backoff,
       record,
       log,

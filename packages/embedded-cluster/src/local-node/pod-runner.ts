@@ -32,6 +32,8 @@ export interface PodDependencies {
   readonly record: RecordEvent;
   /** Bounds the exec probes that run at once: twenty pods that start together need the processors themselves. */
   readonly execProbes: Slots;
+  /** Bounds the containers that are set up at once: hundreds together would leave the API, in the same process, no time. */
+  readonly starts: Slots;
   readonly backoff: BackoffSpan;
   readonly log: Logger;
 }

@@ -7,7 +7,7 @@
 import { startApiServer } from "../../api-server/api-server.ts";
 import type { KubeObject } from "../../resource-api.ts";
 import { startLocalNode } from "../local-node.ts";
-import { pods } from "../resources.ts";
+import { claims, pods } from "../resources.ts";
 import {
   awaitGone,
   awaitPod,
@@ -34,6 +34,8 @@ const commands = {
   readAtStart: async (name: string) => atStart.find((pod) => pod.metadata.name === name),
   describe: async () => ({ isolation: node.isolation, relaxations: node.relaxations }),
   createPod: (pod: KubeObject) => createPod(server, pod),
+  listClaims: async () => (await server.api.list(claims)).items,
+  deleteClaim: (name: string) => server.api.delete({ resource: claims, namespace: "default", name }),
   createClaim: (name: string) => createClaim(server, name),
   awaitReady: (name: string) => awaitReady(server, name),
   awaitRestarts: ({ name, count }: { name: string; count: number }) =>
