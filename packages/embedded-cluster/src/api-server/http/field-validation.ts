@@ -2,6 +2,7 @@ import { badRequest, invalidOptions, invalidPatch, unsupportedValue } from "../r
 import { rulesOf } from "../registry/kinds/kind-rules.ts";
 import type { ResourceType } from "../resource-types.ts";
 import type { ApiRequest } from "./api-request.ts";
+import { doubledMembers } from "./doubled-members.ts";
 import { optionsKind } from "./query.ts";
 import type { Reply } from "./reply.ts";
 
@@ -18,15 +19,20 @@ export interface Findings {
 
 export const nothingFound: Findings = { strict: false, complaints: [], notes: [] };
 
-/** Looks for unknown members, as far as they are known to be unknown. Throws 422 on an unsupported directive. */
+/** Looks for doubled members, and for unknown ones as far as they are known to be unknown. Throws 422 on an unsupported directive. */
 export function findUnknown(type: ResourceType, request: ApiRequest, body: unknown): Findings {
   const directive = directiveOf(request);
   const { unknownFields } = rulesOf(type);
+  const isJson = request.contentType === "application/json" || request.contentType === "";
+  const doubled = directive === "Ignore" || !isJson ? [] : doubledMembers(request.body);
   const unknown = directive === "Ignore" ? [] : (unknownFields?.(body) ?? []);
   const strict = directive === "Strict";
   return {
     strict,
-    complaints: unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
+    complaints: [
+      ...doubled.map((field) => `duplicate field ${JSON.stringify(field)}`),
+      ...unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
+    ],
     notes: strict && unknownFields === undefined ? [unchecked(type)] : [],
   };
 }
