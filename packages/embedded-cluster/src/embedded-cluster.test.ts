@@ -104,6 +104,9 @@ describe("an embedded cluster", () => {
 
     const first = await ready(client);
     await evalIn(first, 'fs.writeFileSync("/workspace/kept", "from the first pod")');
+    await evalIn(first, 'console.log("said by the first pod")');
+    const log = async () => (await client.call("GET", `${podsPath}/s/log?tailLines=1`)).body;
+    await expect.poll(log).toBe("said by the first pod\n");
     await setMode("Suspended");
     await untilSandbox(client, (sandbox) => has(sandbox, "Suspended", "True"));
     expect((await client.call("GET", `${podsPath}/s`)).code).toBe(404);

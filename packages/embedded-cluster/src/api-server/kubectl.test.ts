@@ -33,8 +33,9 @@ const title = isThere ? "kubectl" : "kubectl (skipped: there is none on PATH)";
 describe.skipIf(!isThere)(title, () => {
   let test: TestServer;
   const faults = new FaultPlan();
+  const readLog = async () => Buffer.from("one\ntwo\n");
   beforeAll(async () => {
-    test = await withDefaultNamespace(await openTestServer({ faults }));
+    test = await withDefaultNamespace(await openTestServer({ faults, readLog }));
     await test.call("POST", sandboxesPath, sandboxObject("a"));
     await test.call("POST", podsPath, podObject("a"));
   });
@@ -264,8 +265,13 @@ describe.skipIf(!isThere)(title, () => {
     expect(await kubectl("explain", "sandbox.spec")).toContain("operatingMode");
   });
 
+  it("shows what a container has printed", async () => {
+    expect(await kubectl("logs", "a")).toBe("one\ntwo\n");
+    expect(await kubectl("logs", "pod/a", "-c", "agent", "--tail=1")).toBe("two\n");
+  });
+
   it.each([
-    ["logs", ["logs", "a"], "pods/a/log is not served"],
+    ["following logs", ["logs", "-f", "a"], "follow of a log is not served"],
     ["exec", ["exec", "a", "--", "ls"], "pods/a/exec is not served"],
     ["port-forward", ["port-forward", "pod/a", "1:1"], "pod is not running"],
     ["explain of a built-in kind", ["explain", "pod"], "not found in OpenAPI schema"],

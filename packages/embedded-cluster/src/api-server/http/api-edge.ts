@@ -12,6 +12,7 @@ import type { ApiRequest } from "./api-request.ts";
 import { type FaultConsole, faultsPath, isFaultsPath } from "./fault-console.ts";
 import { faultedRequestOf } from "./faulted-request.ts";
 import { type Answer, handle } from "./handlers.ts";
+import type { ReadLog } from "./log-handler.ts";
 import { type Reply, refusalOf, refusalReply, textReply } from "./reply.ts";
 import { mediaTypeOf, readBody } from "./request-body.ts";
 import { routeOf } from "./route.ts";
@@ -26,6 +27,7 @@ export interface ApiEdgeOptions {
   /** How often a watch that asked for bookmarks is given one; undefined: never by itself. */
   readonly bookmarkIntervalMs: number | undefined;
   readonly faults: FaultPlan;
+  readonly readLog?: ReadLog | undefined;
   /** Serves the fault knobs over HTTP where the operator has allowed it. */
   readonly faultConsole: FaultConsole | undefined;
 }
@@ -73,9 +75,9 @@ export class ApiEdge {
     const { faults } = this.#options;
     const faulted = faultedRequestOf(route, request, by);
     const fate = faulted === undefined ? undefined : faults.decide(faulted);
-    const work = (): Answer => handle(this.#options, route, request);
+    const work = async (): Promise<Answer> => handle(this.#options, route, request);
     if (fate !== undefined) return this.#carryOut(await fate, message, response, work, faulted);
-    return this.#deliver(message, response, work(), faulted);
+    return this.#deliver(message, response, await work(), faulted);
   }
 
   /** Gives a request its fate. `work` is done at most once. */
@@ -83,21 +85,21 @@ export class ApiEdge {
     fate: Fate,
     message: IncomingMessage,
     response: ServerResponse,
-    work: () => Answer,
+    work: () => Promise<Answer>,
     faulted: FaultedRequest | undefined,
   ): Promise<void> {
     switch (fate.t) {
       case "continue":
-        return this.#deliver(message, response, work(), faulted);
+        return this.#deliver(message, response, await work(), faulted);
       case "fail":
         throw fate.error;
       case "dropUnapplied":
         return this.#leaveUnanswered(message, response, fate.loss);
       case "applyThenDrop":
-        discard(tried(work));
+        discard(await tried(work));
         return this.#leaveUnanswered(message, response, fate.loss);
       case "applyLate":
-        void landLater(fate.later, async () => discard(work()));
+        void landLater(fate.later, async () => discard(await work()));
         return this.#leaveUnanswered(message, response, fate.loss);
     }
   }
@@ -186,9 +188,9 @@ function parseUrl(target: string): URL {
 }
 
 /** A refusal is lost like any other answer. */
-function tried(work: () => Answer): Answer | undefined {
+async function tried(work: () => Promise<Answer>): Promise<Answer | undefined> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     if (error instanceof ApiStatusError) return undefined;
     throw error;

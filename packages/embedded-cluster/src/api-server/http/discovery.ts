@@ -66,7 +66,8 @@ function resourcesOf(type: ResourceType): unknown[] {
     ...(type.categories === undefined ? {} : { categories: type.categories }),
   };
   const binding = { name: "pods/binding", singularName: "", namespaced: true, kind: "Binding", verbs: ["create"] };
-  const more = type.kind === "Pod" ? [binding] : [];
+  const log = { name: "pods/log", singularName: "", namespaced: true, kind: "Pod", verbs: ["get"] };
+  const more = type.kind === "Pod" ? [binding, log] : [];
   if (!type.hasStatus) return [main, ...more];
   return [
     main,

@@ -2,6 +2,7 @@ import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { handleCollection } from "./collection-handler.ts";
 import { coreVersions, groupDocument, groupList, resourceList, serverVersion } from "./discovery.ts";
+import { handleLog, type ReadLog } from "./log-handler.ts";
 import { handleObject } from "./object-handler.ts";
 import { openApiDocument, openApiRoot } from "./openapi.ts";
 import { isDryRun } from "./query.ts";
@@ -16,16 +17,19 @@ export interface HandlerContext {
   readonly registry: Registry;
   readonly isToken: (token: string) => boolean;
   readonly now: () => Date;
+  /** Absent where no node keeps logs. */
+  readonly readLog?: ReadLog | undefined;
 }
 
 /** What a request comes to: a reply, or a watch to stream. */
 export type Answer = Reply | WatchAnswer;
 
-/** Handles a request, at once. Throws every refusal. */
-export function handle(context: HandlerContext, route: Route, request: ApiRequest): Answer {
+/** Handles a request: at once, but for a log, which is read from the node's disk. Throws every refusal. */
+export function handle(context: HandlerContext, route: Route, request: ApiRequest): Answer | Promise<Answer> {
   if (route.t === "collection") return handleCollection(context, route, request);
   if (route.t === "object") return handleObject(context, route, request);
   if (route.t === "binding") return handleBinding(context, route, request);
+  if (route.t === "log") return handleLog(context, route, request);
   if (route.t === "review") {
     if (request.method !== "POST") return refuseMethod();
     return answerReview(route.review, parseObject(request), context.isToken, context.now());
@@ -34,7 +38,10 @@ export function handle(context: HandlerContext, route: Route, request: ApiReques
   return handleDocument(route);
 }
 
-type DocumentRoute = Exclude<Route, { t: "collection" } | { t: "object" } | { t: "binding" } | { t: "review" }>;
+type DocumentRoute = Exclude<
+  Route,
+  { t: "collection" } | { t: "object" } | { t: "binding" } | { t: "log" } | { t: "review" }
+>;
 
 function handleDocument(route: DocumentRoute): Reply {
   switch (route.t) {

@@ -195,7 +195,7 @@ function versionOf(query: URLSearchParams): number | undefined {
 const cannotParse = (type: "Uint" | "Int", text: string): string =>
   `strconv.Parse${type}: parsing ${JSON.stringify(text)}: invalid syntax`;
 
-function integerOf(query: URLSearchParams, name: string): number | undefined {
+export function integerOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
   const number = /^-?\d+$/u.test(text) ? Number(text) : Number.NaN;
@@ -203,6 +203,6 @@ function integerOf(query: URLSearchParams, name: string): number | undefined {
   return number;
 }
 
-function isTrue(text: string | null): boolean {
+export function isTrue(text: string | null): boolean {
   return text === "true" || text === "1";
 }

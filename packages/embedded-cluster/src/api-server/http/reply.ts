@@ -5,7 +5,7 @@ import { internalError } from "../refusals.ts";
 export interface Reply {
   readonly code: number;
   readonly contentType: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 

@@ -21,6 +21,7 @@ export type Route =
       readonly subresource: "status" | undefined;
     }
   | { readonly t: "binding"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
+  | { readonly t: "log"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
   | { readonly t: "review"; readonly review: ReviewKindSpec };
 
 /** Reads a path. Throws 404 by name for anything that is not served. */
@@ -114,6 +115,7 @@ function objectRoute(
 ): Route {
   if (subresource === undefined) return { t: "object", type, namespace, name, subresource: undefined };
   if (subresource === "binding" && type.kind === "Pod") return { t: "binding", type, namespace, name };
+  if (subresource === "log" && type.kind === "Pod") return { t: "log", type, namespace, name };
   if (subresource === "status" && !type.hasStatus && type.custom) throw notFound(type, name);
   if (subresource !== "status" || !type.hasStatus) return refuse(path);
   return { t: "object", type, namespace, name, subresource };

@@ -92,11 +92,6 @@ export function duplicate(field: string, value: unknown): StatusCause {
   return { reason: "FieldValueDuplicate", field, message: `Duplicate value: ${JSON.stringify(value)}` };
 }
 
-/** A cause for a reference to what is not there. */
-export function notFoundCause(field: string, value: string): StatusCause {
-  return { reason: "FieldValueNotFound", field, message: `Not found: ${JSON.stringify(value)}` };
-}
-
 /** A cause for a member that must be there. */
 export function required(field: string, rule = ""): StatusCause {
   return { reason: "FieldValueRequired", field, message: rule === "" ? "Required value" : `Required value: ${rule}` };

@@ -3,7 +3,7 @@ import type { StatusCause } from "../../../api-status-error.ts";
 import { isObject, type JsonObject, listIn, stringIn, valueAt } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
 import { unsupportedValue } from "../../refusals.ts";
-import { duplicate, required } from "../metadata-rules.ts";
+import { duplicate, invalidValue, labelRule, required } from "../metadata-rules.ts";
 import { conform } from "../schema/conform.ts";
 import { podSpecOf, readKindSchema } from "../schema/structural-schema.ts";
 import { unknownFields } from "../schema/unknown-fields.ts";
@@ -73,6 +73,9 @@ function withFieldVersion(entry: unknown): unknown {
   return { ...entry, valueFrom: { ...entry.valueFrom, fieldRef: { apiVersion: "v1", ...fieldRef } } };
 }
 
+/** A container's name is part of paths on the node. */
+const labelName = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?$/u;
+
 const restartPolicies = ["Always", "OnFailure", "Never"];
 
 function specCauses(pod: KubeObject): StatusCause[] {
@@ -106,6 +109,7 @@ function containerCauses(
       return volumes.has(wanted) ? [] : [notFoundCause(`${at}.volumeMounts[${position}].name`, wanted ?? "")];
     });
     return [
+      ...(name === "" || labelName.test(name) ? [] : [invalidValue(`${at}.name`, name, labelRule)]),
       ...(name === "" ? [required(`${at}.name`)] : isTaken ? [duplicate(`${at}.name`, name)] : []),
       ...((stringIn(container, "image") ?? "") === "" ? [required(`${at}.image`)] : []),
       ...lost,
