@@ -1,6 +1,6 @@
+import type { Writable } from "node:stream";
 import type { Logger } from "pino";
 import type { KubeObject } from "../resource-api.ts";
-import type { ContainerLog } from "./container-log.ts";
 import type { ContainerPlan } from "./container-plan.ts";
 import { type ContainerProbesListener, probeContainer } from "./container-probes.ts";
 import { type ContainerExit, ContainerProcess } from "./container-process.ts";
@@ -15,6 +15,7 @@ import { runCommand } from "./probe-attempt.ts";
 import { kubeTime } from "./resources.ts";
 import { type BackoffSpan, RestartBackoff } from "./restart-backoff.ts";
 import type { Slots } from "./slots.ts";
+import { UnprovenEndError } from "./unproven-end-error.ts";
 
 /** One container as its pod gives it to be run. */
 export interface ContainerTask {
@@ -27,7 +28,7 @@ export interface ContainerTask {
   readonly policy: RestartPolicy;
   readonly graceMs: number;
   readonly ip: string;
-  readonly output: ContainerLog;
+  readonly output: Writable;
   readonly images: ImageSource;
   readonly execProbes: Slots;
   /** Bounds the containers that are set up at once. */
@@ -61,7 +62,7 @@ export class ContainerRunner {
     this.#backoff = new RestartBackoff(task.backoff);
   }
 
-  /** Resolves when it runs no more: it ended for good, or was told to stop and has. */
+  /** Resolves when it runs no more: it ended for good, or was told to stop and has. Rejects with an UnprovenEndError. */
   async run(): Promise<void> {
     const { policy, view, note } = this.#task;
     const { signal } = this.#stopping;
@@ -121,7 +122,10 @@ export class ContainerRunner {
       });
       this.#probe(process, probing.signal);
     }
-    const exit = await process.ended;
+    const exit = await process.ended.catch((error: unknown) => {
+      probing.abort();
+      throw new UnprovenEndError(plan.name, error);
+    });
     this.#process = undefined;
     this.#cancelKill();
     // A restart for failed liveness had its own deadline; the next run's stop has another.

@@ -31,7 +31,7 @@ export class PodContainers {
 
   /**
    * Runs what prepares the pod, one after the other, then all others. Resolves when none of them runs again. Throws
-   * UnsupportedPodError before any has run.
+   * UnsupportedPodError before any has run, UnprovenEndError when whether one has ended is not known.
    */
   async run(plan: PodPlan, ground: PodGround): Promise<void> {
     const inits = plan.initContainers.map((container) => this.#entryOf(container, plan, ground, true));
@@ -43,7 +43,9 @@ export class PodContainers {
       if (this.#killAt !== undefined) return;
       if (!("terminated" in state) || state.terminated.exitCode !== 0) return; // its pod Failed with it
     }
-    await Promise.all(others.map((other) => this.#runOne(other)));
+    // All of them: while one runs the pod does, whatever became of another.
+    const endings = await Promise.allSettled(others.map((other) => this.#runOne(other)));
+    for (const ending of endings) if (ending.status === "rejected") throw ending.reason;
   }
 
   /** Has them all stop by then, asking first. */

@@ -61,6 +61,20 @@ describe("a pod that is evicted", () => {
     await awaitGone(cluster, "unlucky");
   });
 
+  it("that has ended already stays what it is; one that cannot start is Failed at once", async () => {
+    await createPod(cluster, agentPod("over", { command: ["true"] }, { restartPolicy: "Never" }));
+    await awaitPod(cluster, "over", (pod) => recordOf(pod?.status).phase === "Succeeded");
+    await cluster.node.faults.evict({ name: "over" });
+    const over = await awaitPod(cluster, "over", () => true);
+    expect(over?.status).toMatchObject({ phase: "Succeeded" });
+
+    await createPod(cluster, agentPod("stuck", { image: "another" }));
+    await awaitPod(cluster, "stuck", (pod) => containerOf(pod).waitingFor === "ErrImagePull");
+    await cluster.node.faults.evict({ name: "stuck" });
+    const stuck = await awaitPod(cluster, "stuck", () => true);
+    expect(stuck?.status).toMatchObject({ phase: "Failed", reason: "Evicted" });
+  });
+
   it("is named where it is not there", async () => {
     await expect(cluster.node.faults.evict({ name: "nobody" })).rejects.toThrow(NoSuchPodError);
   });

@@ -17,6 +17,7 @@ import { kubeTime, pods, refOf } from "./resources.ts";
 import type { BackoffSpan } from "./restart-backoff.ts";
 import type { Slots } from "./slots.ts";
 import { StatusWriter } from "./status-writer.ts";
+import { UnprovenEndError } from "./unproven-end-error.ts";
 import { UnsupportedPodError } from "./unsupported-pod-error.ts";
 import type { HeldVolume, VolumeStore } from "./volume-store.ts";
 
@@ -71,8 +72,10 @@ export class PodRunner {
   #evicted: { readonly message: string; readonly stored: PromiseWithResolvers<void> } | undefined;
   #held: HeldVolume[] = [];
   #ip: string | undefined;
-  /** False while something of an earlier run may live: then the object stays, for gone means gone. */
+  /** False while something of it may live that the node does not run: then object and disks stay, for gone means gone. */
   #isClean = true;
+  /** Nothing of it is started any more. */
+  #hasRun = false;
 
   constructor(pod: KubeObject, deps: PodDependencies) {
     this.uid = pod.metadata.uid ?? "";
@@ -135,9 +138,11 @@ export class PodRunner {
 
   /** Ends the pod as a kubelet under pressure does. Resolves when it is stored that the pod Failed, or it is over otherwise. */
   async evict(message: string): Promise<void> {
+    if (["Succeeded", "Failed"].includes(this.#report.phase)) return; // a pod that has ended is not evicted
     this.#evicted ??= { message, stored: Promise.withResolvers<void>() };
     this.#deps.record(this.#pod, "Warning", "Evicted", message);
     this.#stopContainers(Date.now() + graceMsOf(this.#pod));
+    if (this.#hasRun) await this.#sayEvicted(this.#evicted);
     await Promise.race([this.#evicted.stored.promise, this.done]);
   }
 
@@ -166,11 +171,13 @@ export class PodRunner {
       this.#takenUp.resolve();
       if (await this.#predecessorGone()) await this.#run();
     } catch (error) {
+      if (error instanceof UnprovenEndError) this.#isClean = false;
       if (error instanceof UnsupportedPodError) this.#reject(error);
       else this.#fail(error);
     }
+    this.#hasRun = true;
     if (this.#evicted !== undefined && this.#leaving !== "gone") await this.#sayEvicted(this.#evicted);
-    if (this.#report.view.ended !== undefined) this.#releaseDisks(); // nothing of it ever runs again
+    if (this.#report.view.ended !== undefined && this.#isClean) this.#releaseDisks(); // nothing of it ever runs again
     await untilAborted(this.#left.signal);
     await this.#finish();
   }
@@ -260,7 +267,7 @@ export class PodRunner {
   /** Nothing runs any more. Cleans up and, for a deletion, lets the object go: last, so that gone means gone. */
   async #finish(): Promise<void> {
     const { kit, log, api } = this.#deps;
-    this.#releaseDisks();
+    if (this.#isClean) this.#releaseDisks();
     if (this.#leaving === "nodeStop" || !this.#isClean) {
       await this.#status.flush();
       return;

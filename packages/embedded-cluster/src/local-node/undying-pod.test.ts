@@ -71,7 +71,7 @@ describe.skipIf(!canFreeze)("a pod whose process nothing ends (needs root and th
     expect(await evalIn(pod, 'return fs.readFileSync("/workspace/kept", "utf8")')).toBe("bytes");
     expect(await eventually(() => !existsSync(join(dataDir, "pods", uid)), 5_000)).toBe(true);
     await host.call("stop");
-  });
+  }, 90_000);
 
   it("whose object was deleted while the node was away does not hold up its start", async () => {
     host = await HostProcess.start(dataDir);
@@ -92,5 +92,5 @@ describe.skipIf(!canFreeze)("a pod whose process nothing ends (needs root and th
     expect(processesWith(uid)).toEqual([]);
     expect(await eventually(() => !existsSync(join(dataDir, "pods", uid)), 5_000)).toBe(true);
     await host.call("stop");
-  });
+  }, 90_000);
 });
