@@ -1,11 +1,11 @@
-// Ends whatever carries a run's mark in its environment, once that run is over in whatever way: a service that a test had started lives
-// on when the test is killed, and a run that was killed ends nobody. Standard input is the run's life.
+// Ends whatever carries a run's mark in its environment and removes its folder, once that run is over in whatever way: a service that a
+// test had started lives on when the test is killed, and a run that was killed ends nobody. Standard input is the run's life.
 import { once } from "node:events";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { runMark } from "./run-mark.ts";
 
-const mark = process.argv[2] ?? "";
+const [mark = "", folder = ""] = process.argv.slice(2);
 const rounds = 50;
 const betweenRoundsMs = 100;
 
@@ -17,6 +17,7 @@ for (let round = 0; round < rounds; round++) {
   for (const pid of left) endNow(pid);
   await delay(betweenRoundsMs);
 }
+if (folder !== "") await rm(folder, { recursive: true, force: true, maxRetries: 10 });
 
 async function carriersOf(text: string): Promise<number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);

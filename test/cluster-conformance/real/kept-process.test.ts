@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -75,9 +75,10 @@ describe("a program that is kept", () => {
 describe("what a run started, at whatever remove,", () => {
   it("is ended once the run is over, SIGKILL included, though it left its parents and groups", async () => {
     const pidFile = join(folder, "pid");
+    await mkdir(join(folder, "of-the-run"));
     const program = `import { markRun } from ${JSON.stringify(join(import.meta.dirname, "run-mark.ts"))};
       import { spawn } from "node:child_process";
-      const env = { ...process.env, ...markRun() };
+      const env = { ...process.env, ...markRun(${JSON.stringify(join(folder, "of-the-run"))}) };
       const line = "echo $$ > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; trap '' TERM; while :; do sleep 1; done";
       spawn("setsid", ["--fork", "sh", "-c", line], { env, stdio: "ignore" });
       setInterval(() => 0, 1e9);`;
@@ -87,6 +88,7 @@ describe("what a run started, at whatever remove,", () => {
     expect(await lives(kept)).toBe(true);
     runner.kill("SIGKILL");
     await expect.poll(() => lives(kept ?? 0), patience).toBe(false);
+    await expect.poll(() => readdir(folder), patience).toEqual(["pid"]);
   });
 });
 

@@ -12,8 +12,14 @@ export interface KeptProcess {
 const stopGraceMs = 10_000;
 
 /** Starts a server whose output goes to a file. */
-export function keepProcess(name: string, file: string, argv: readonly string[], logPath: string): KeptProcess {
-  const child = spawnKept(file, argv, ["ignore", "pipe", "pipe"]);
+export function keepProcess(
+  name: string,
+  file: string,
+  argv: readonly string[],
+  logPath: string,
+  env: Readonly<Record<string, string>> = {},
+): KeptProcess {
+  const child = spawnKept(file, argv, ["ignore", "pipe", "pipe"], env);
   const log = createWriteStream(logPath);
   child.stdout?.pipe(log, { end: false });
   child.stderr?.pipe(log, { end: false });

@@ -5,10 +5,13 @@ import { join } from "node:path";
 /** The variable by which everything that a run starts, at whatever remove, is known as its own. */
 export const runMark = "HOLDFAST_TEST_RUN";
 
-/** Starts the guardian of this run; the variable is to be given to every step. */
-export function markRun(): Readonly<Record<string, string>> {
+/** To be given to whatever the run starts. */
+export type MarkedEnvironment = Readonly<Record<typeof runMark, string>>;
+
+/** Starts the guardian of this process: when it is gone, in whatever way, its folder and all that carries the mark go too. */
+export function markRun(folder: string): MarkedEnvironment {
   const mark = randomUUID();
-  const guardian = spawn(process.execPath, [join(import.meta.dirname, "guardian.ts"), mark], {
+  const guardian = spawn(process.execPath, [join(import.meta.dirname, "guardian.ts"), mark, folder], {
     stdio: ["pipe", "ignore", "inherit"],
     detached: true, // a group of its own: what ends this one must not end it
   });

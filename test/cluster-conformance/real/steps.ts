@@ -4,7 +4,7 @@ import { serviceReady, startServiceProcess } from "../../../tools/service-proces
 import { runKept } from "./kept-process.ts";
 import type { ProgramFolder } from "./programs.ts";
 import type { RealCluster } from "./real-cluster.ts";
-import { markRun } from "./run-mark.ts";
+import type { MarkedEnvironment } from "./run-mark.ts";
 
 /** One thing to run against the cluster; resolves with an exit code. */
 export interface Step {
@@ -12,14 +12,12 @@ export interface Step {
   run(signal: AbortSignal): Promise<number>;
 }
 
-type Environment = Readonly<Record<string, string>>;
-
 const root = join(import.meta.dirname, "../../..");
 const script = (path: string) => ["--disable-warning=ExperimentalWarning", join(root, path)];
 
 /** The conformance suite, the tests of a whole service and the demo, all as on the embedded cluster. */
 export function stepsOn(cluster: RealCluster, versions: ProgramFolder["versions"], record: string | undefined): Step[] {
-  const env = markRun();
+  const env = cluster.mark;
   const suite = [
     "--kubeconfig",
     cluster.kubeconfigPath,
@@ -42,7 +40,7 @@ export function stepsOn(cluster: RealCluster, versions: ProgramFolder["versions"
 /** Tests that run on an embedded cluster each by default and hold as well on one that is given. */
 const tests = ["kube/lifecycle", "whole/tour", "whole/suspend", "whole/files", "whole/inventory", "whole/drain"];
 
-function runTests(cluster: RealCluster, signal: AbortSignal, env: Environment): Promise<number> {
+function runTests(cluster: RealCluster, signal: AbortSignal, env: MarkedEnvironment): Promise<number> {
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
   const files = tests.map((name) => `test/${name}.test.ts`);
   const argv = [vitest, "run", "--root", root, ...files];
@@ -69,7 +67,7 @@ export async function runSteps(
   return signal.aborted ? 130 : code;
 }
 
-async function runDemo(cluster: RealCluster, signal: AbortSignal, env: Environment): Promise<number> {
+async function runDemo(cluster: RealCluster, signal: AbortSignal, env: MarkedEnvironment): Promise<number> {
   // What production has at its defaults is asked of nobody here: block disks and enforced policies.
   const relaxed = ["--disk", "filesystem", "--ingress", "unverified", "--template", "default"];
   const access = ["--cluster", "kubernetes", "--kubeconfig", cluster.kubeconfigPath];
