@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ConformanceCase, fromKubernetes } from "../suite/conformance-case.ts";
-import { at, type Json, listAt, pick } from "../suite/json.ts";
+import { at, type Json, listAt, pick, textAt } from "../suite/json.ts";
 import { secretObject } from "../suite/objects.ts";
 import type { Stage } from "../suite/stage.ts";
 
@@ -97,6 +97,30 @@ export const access: readonly ConformanceCase[] = [
         body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: {} },
       });
       assert.equal(empty.code, 400);
+    },
+  },
+  {
+    id: "access/token-review-own",
+    title: "the caller's own token is reviewed as authenticated, and its user may do what the caller does",
+    source,
+    needs: ["token"],
+    run: async (stage) => {
+      const path = "/apis/authentication.k8s.io/v1/tokenreviews";
+      const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token: stage.token } };
+      const answer = await stage.do("POST", path, { body });
+      assert.equal(at(answer, "status", "authenticated"), true);
+      const user = textAt(answer, "status", "user", "username");
+      const groups = listAt(answer, "status", "user", "groups");
+      assert.ok(groups.includes("system:authenticated"));
+      const resourceAttributes = { namespace: stage.namespace, verb: "list", resource: "secrets" };
+      const review = {
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SubjectAccessReview",
+        spec: { user, groups, resourceAttributes },
+      };
+      const allowed = await stage.do("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", { body: review });
+      stage.note("allowed", at(allowed, "status", "allowed") ?? null);
+      assert.equal(at(allowed, "status", "allowed"), true);
     },
   },
   {

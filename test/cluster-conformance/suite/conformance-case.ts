@@ -13,7 +13,9 @@ export type Part =
   /** A node that runs pods with the suite's image. */
   | "node"
   /** A way to have the history compacted. */
-  | "compaction";
+  | "compaction"
+  /** The caller authenticates by a bearer token. */
+  | "token";
 
 /** One behaviour that the product relies on. */
 export interface ConformanceCase {

@@ -32,6 +32,11 @@ export class HttpClient {
       : new PlainAgent({ keepAlive: true, maxSockets: 32 });
   }
 
+  /** The bearer token that it sends; undefined where a certificate stands for it. */
+  get token(): string | undefined {
+    return this.#access.token;
+  }
+
   async call(wish: RawRequest, signal: AbortSignal): Promise<Answer> {
     const message = await this.#send(wish, signal, this.#agent);
     const headers = Object.fromEntries(

@@ -56,6 +56,11 @@ export class Stage {
     this.hide(options.image, "<image>");
   }
 
+  /** The caller's own bearer token, where there is one. */
+  get token(): string {
+    return this.#options.client.token ?? "";
+  }
+
   get transcript(): Transcript {
     return this.#entries;
   }
