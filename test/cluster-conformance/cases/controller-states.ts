@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type ConformanceCase, fromController } from "../suite/conformance-case.ts";
 import { at, type Json, textAt } from "../suite/json.ts";
+import { nobodysNode } from "../suite/objects.ts";
 import { conditionIn, isTerminating, playSandbox, podNameAnnotation } from "../suite/sandbox-play.ts";
 
 const needs = ["controller"] as const;
@@ -81,6 +82,30 @@ export const controllerStates: readonly ConformanceCase[] = [
       await say("no room", { status: "False", reason: "Unschedulable", message: "0/1 nodes" }, "Unschedulable");
       await say("no reason", { status: "False" }, "PodSchedulingUnknown");
       await say("scheduled", { status: "True" }, "PodScheduled");
+    },
+  },
+  {
+    id: "controller-states/node-name-late",
+    title: "the node's name alone is not written before the pod is ready",
+    source: fromController("3.1"),
+    needs,
+    run: async (stage) => {
+      const play = playSandbox(stage, { podSpec: { nodeName: undefined, schedulerName: "conformance-nobody" } });
+      await play.create();
+      await play.untilPod(() => true, "exist");
+      const lastTransitionTime = "2026-01-01T00:00:00Z";
+      await play.kubelet.report({ conditions: [{ type: "PodScheduled", status: "True", lastTransitionTime }] });
+      await play.untilReason("PodScheduled", "PodScheduled");
+      const target = { apiVersion: "v1", kind: "Node", name: nobodysNode };
+      const binding = { apiVersion: "v1", kind: "Binding", metadata: { name: play.name }, target };
+      await stage.do("POST", stage.path("pods", play.name, "binding"), { body: binding });
+      // Another Sandbox's whole way is proof that the controller had its time.
+      const other = playSandbox(stage, { label: "other" });
+      await other.open();
+      assert.equal(at(await play.sandbox(), "status", "nodeName"), undefined);
+      await play.kubelet.run();
+      const ready = await play.untilReason("Ready", "DependenciesReady");
+      assert.equal(at(ready, "status", "nodeName"), nobodysNode);
     },
   },
   {

@@ -128,6 +128,30 @@ export const node: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "node/killed",
+    title: "a container that is killed comes back in the same pod; its last end tells 137",
+    source,
+    needs,
+    run: async (stage) => {
+      const name = stage.name("pod");
+      const script =
+        "const fs = require('fs'); if (fs.existsSync('/shared/once')) setInterval(() => undefined, 1e9); else { fs.writeFileSync('/shared/once', ''); const { spawn } = require('child_process'); spawn('/bin/sh', ['-c', 'kill -9 ' + process.pid]); setInterval(() => undefined, 1e9); }";
+      const spec = { volumes: [{ name: "shared", emptyDir: {} }], terminationGracePeriodSeconds: 1 };
+      const volumeMounts = [{ name: "shared", mountPath: "/shared" }];
+      await create(stage, runningPod(stage, name, script, spec, { volumeMounts }));
+      const before = await stage.until("pods", name, (pod) => pod !== undefined, "exist");
+      const after = await stage.until(
+        "pods",
+        name,
+        (pod) => at(first(pod), "restartCount") === 1 && at(first(pod), "state", "running") !== undefined,
+        "run again",
+      );
+      assert.equal(textAt(after, "metadata", "uid"), textAt(before, "metadata", "uid"));
+      stage.note("last state", pick(at(first(after), "lastState", "terminated"), "exitCode", "reason"));
+      assert.equal(at(first(after), "lastState", "terminated", "exitCode"), 137);
+    },
+  },
+  {
     id: "node/never-restarts",
     title: "with restartPolicy Never a pod ends as Succeeded or Failed by its exit code",
     source,
