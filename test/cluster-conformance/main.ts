@@ -103,7 +103,9 @@ for (const { id, title, source } of wanted) {
 console.log(
   `${counts.passed} passed, ${counts.failed} failed, ${counts.differs} differ from the recording, ${counts.skipped} skipped`,
 );
-if (flags.record !== undefined) {
+if (flags.record !== undefined && counts.failed > 0)
+  console.log("not recorded: a recording is of a run without failures");
+else if (flags.record !== undefined) {
   const header = {
     kubernetes,
     sandboxController: flags.controller ?? "unknown",
