@@ -59,6 +59,9 @@ export const notServed = (what: string): ApiStatusError =>
     {},
   );
 
+/** For what is not there and is no object of Kubernetes. */
+export const notThere = (message: string): ApiStatusError => refusal(404, "NotFound", message, {});
+
 /** As notServed, but answered over HTTP as a page of text. */
 export class NotServedPage extends ApiStatusError {
   constructor(what: string) {
