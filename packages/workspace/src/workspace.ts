@@ -95,8 +95,8 @@ export class Workspace {
     return this.#ws.unresolved.stop;
   }
 
-  /** One uncached look whether what this handle says, `suspended` or `deleting`, no longer holds (L35). Never rejects. */
-  async isOutlived(): Promise<boolean> {
+  /** One uncached look whether what this handle says, `suspended` or `deleting`, no longer holds (L35); undefined where it failed. Never rejects. */
+  async isOutlived(): Promise<boolean | undefined> {
     return await isOutlived(this.#ws);
   }
 

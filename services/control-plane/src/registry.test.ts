@@ -393,6 +393,12 @@ describe("L35 a handle that says suspended", () => {
     expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
     expect(registry.size).toBe(1);
   });
+
+  it("is not what Get says when it cannot look: somebody may have woken it", async () => {
+    on.cluster.foreignMode(id, "Running");
+    on.cluster.plan.fail("readSandbox", "unavailable");
+    expect((await registry.read(id, false, patient)).view.state).toBe("running");
+  });
 });
 
 describe("L35 a read while a start looks at a handle that says suspended", () => {

@@ -48,7 +48,7 @@ export class WorkspaceRegistry {
   readonly #entries = new Map<WorkspaceId, Entry>();
   /** Silent adoptions that are on their way. */
   readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
-  readonly #rereads = new SingleFlight<Workspace, boolean>();
+  readonly #rereads = new SingleFlight<Workspace, boolean | undefined>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
 
@@ -114,9 +114,9 @@ export class WorkspaceRegistry {
     withHealth: boolean,
     caller: AbortSignal,
   ): Promise<{ view: WorkspaceView; health: GuestHealth | undefined }> {
-    await this.#dropIfOutlived(id, caller);
+    const look = await this.#dropIfOutlived(id, caller);
     const entry = this.#live(id);
-    if (!entry || this.#adoptions.has(id) || maySayOldNews(entry)) {
+    if (!entry || look === "failed" || this.#adoptions.has(id) || maySayOldNews(entry)) {
       return { view: await readThrough(this.#deps, id, caller), health: undefined };
     }
     const { workspace } = entry;
@@ -213,11 +213,11 @@ export class WorkspaceRegistry {
 
   /**
    * L35: a handle that says suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
-   * no longer holds. A read that fails changes nothing: what the handle has confirmed stands.
+   * no longer holds. A look that fails changes nothing: what the handle has confirmed stands, though it may be old news.
    */
-  async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<void> {
+  async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<"failed" | undefined> {
     const entry = this.#live(id);
-    if (!entry || !mayBeOutlived(entry)) return;
+    if (!entry || !mayBeOutlived(entry)) return undefined;
     const { workspace } = entry;
     const isOutlived = await orAborted(
       this.#rereads.run(workspace, () => workspace.isOutlived()),
@@ -226,6 +226,7 @@ export class WorkspaceRegistry {
     // The look may have settled a write: it is asked after only now.
     const isOver = isOutlived && mayBeOutlived(entry) && !workspace.hasUnresolvedStop;
     if (isOver && this.#entries.get(id) === entry) this.#drop(entry);
+    return isOutlived === undefined ? "failed" : undefined;
   }
 
   async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {

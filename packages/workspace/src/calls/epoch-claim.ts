@@ -23,8 +23,8 @@ export const readsOnly: EpochClaim = { changes: false, epoch: undefined };
 const nothingDone = "Nothing was done";
 
 /**
- * Before a call is sent: refuses what the guest, fenced as it is known to be, would refuse; an epoch above that is looked for on the
- * object, and the guest is fenced with it (L22).
+ * Before a call is sent: refuses what the guest, fenced as it is known to be, would refuse, once the object says so too: the fence that
+ * is known may be of a workspace that is gone. An epoch above that is looked for on the object, and the guest is fenced with it (L22).
  */
 export async function assertClaim(
   ws: Handle,
@@ -34,13 +34,15 @@ export async function assertClaim(
 ): Promise<void> {
   if (!changes) return;
   const { fenced } = bound;
-  if (epoch === undefined) {
-    if (fenced > 0) throw epochRequired(ws.name, fenced, nothingDone);
-    return;
-  }
-  if (!bound.features.includes("holder-epoch")) throw cannotFence(ws, bound);
-  if (epoch < fenced) throw epochSuperseded(ws.name, epoch, fenced, nothingDone);
-  if (epoch > fenced) await takeOn(ws, bound, epoch, signal);
+  if (epoch !== undefined && !bound.features.includes("holder-epoch")) throw cannotFence(ws, bound);
+  if ((epoch ?? 0) < fenced) assertNotFenced(ws, epoch, (await confirmed(ws, bound, signal)).epoch);
+  if (epoch !== undefined && epoch > fenced) await takeOn(ws, bound, epoch, signal);
+}
+
+/** What the object has stored refuses the call. Where it does not, the guest has the word. */
+function assertNotFenced(ws: Handle, epoch: HolderEpoch | undefined, stored: HolderEpoch): void {
+  if (epoch === undefined && stored > 0) throw epochRequired(ws.name, stored, nothingDone);
+  if (epoch !== undefined && stored > epoch) throw epochSuperseded(ws.name, epoch, stored, nothingDone);
 }
 
 /** True for an answer of the guest that is about epochs: it did nothing. */
@@ -64,8 +66,7 @@ export async function settleRefusal(
     return;
   }
   const stored = await confirmed(ws, bound, signal);
-  if (epoch === undefined && stored.epoch > 0) throw epochRequired(ws.name, stored.epoch, nothingDone);
-  if (epoch !== undefined && stored.epoch > epoch) throw epochSuperseded(ws.name, epoch, stored.epoch, nothingDone);
+  assertNotFenced(ws, epoch, stored.epoch);
   throw guestAhead(ws, stored.epoch, refusal);
 }
 
