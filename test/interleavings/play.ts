@@ -40,6 +40,7 @@ export class Play {
 
   async step(step: Step): Promise<void> {
     const { world } = this;
+    world.tell(`STEP ${JSON.stringify(step)}`);
     switch (step.t) {
       case "call":
         this.#call(step);
@@ -137,6 +138,9 @@ export class Play {
       sawBindable: false,
     };
     world.calls.push(record);
+    world.tell(
+      `CALL ${record.id} ${step.verb} caller ${step.caller} r${step.replica} epoch ${record.epoch} in ${record.stateBefore}`,
+    );
     this.#tally.count(`verb ${step.verb}`, record.stateBefore);
     const gone = new AbortController();
     if (step.goesAfterMs !== undefined) world.clock.schedule(step.goesAfterMs, () => gone.abort(left));
@@ -147,7 +151,11 @@ export class Play {
         record.epoch = answer.epoch;
         if (!record.isAbandoned) caller.epoch = answer.epoch;
       }
-      this.#tally.count("answer", answer?.t === "error" ? answer.reason : "ok");
+      const said = answer?.t === "error" ? answer.reason : "ok";
+      this.#tally.count("answer", said);
+      world.tell(
+        `ANSWER ${record.id} ${said} ${answer?.t === "error" ? answer.error.message : `${answer?.state} ${answer?.epoch}`}`,
+      );
     };
     inCall(record, () => this.#make(replica, step, caller, gone.signal)).then(
       (told) => end({ t: "ok", ...told }),

@@ -4,15 +4,18 @@ import type { Sequence } from "./steps.ts";
 import type { Tally } from "./tally.ts";
 import type { CallRecord } from "./world/calls.ts";
 import { isUp } from "./world/facts.ts";
-import { type PatchMutation, World } from "./world/world.ts";
+import { World } from "./world/world.ts";
+
+/** Told of what happens, for people. */
+export type Tell = (world: World, text: string) => void;
 
 /** Plays one sequence to its end and says what was wrong with it. */
 export async function runSequence(
   { theme, prologue, steps }: Sequence,
   tally: Tally,
-  mutation?: PatchMutation,
+  tell: Tell = () => undefined,
 ): Promise<readonly Violation[]> {
-  const world = await World.start(mutation);
+  const world = await World.start(tell);
   try {
     const play = new Play(world, theme, tally);
     if (prologue !== "none") await play.ask("open", 0);

@@ -16,11 +16,10 @@ export interface SentRequest {
   readonly body: unknown;
 }
 
-/** Told of each request: before it is sent, and of the answer that came. */
+/** Told of each request: before it is sent, and how it was answered. */
 export interface TransportWitness {
   sent(request: SentRequest): void;
-  /** May change what is sent: how a guard in a patch is taken out, to see that the check notices. */
-  patchOf?(operations: readonly unknown[]): readonly unknown[];
+  answered(request: SentRequest, how: string): void;
 }
 
 /** Requests of the product's own Kubernetes client, carried out by a cluster in this process. */
@@ -38,10 +37,15 @@ export class MemoryTransport implements ApiTransport {
     if (signal.aborted || this.#closed.signal.aborted)
       throw new NoAnswer(false, "it was given up before it was sent", signal.reason);
     const until = AbortSignal.any([signal, this.#closed.signal]);
+    const { resource, name } = placeOf(request.path);
+    const sent = { method: request.method, plural: resource.plural, name, body: request.body?.json };
     try {
+      this.#witness.sent(sent);
       const body = await orAborted(this.#carryOut(request), until);
+      this.#witness.answered(sent, "ok");
       return { status: request.method === "POST" ? 201 : 200, body, retryAfterMs: undefined };
     } catch (error) {
+      this.#witness.answered(sent, String(error).slice(0, 120));
       if (error instanceof ApiStatusError) {
         const seconds = error.status.details?.retryAfterSeconds;
         return {
@@ -80,7 +84,6 @@ export class MemoryTransport implements ApiTransport {
   async #carryOut({ method, path, query, body }: ApiRequest): Promise<unknown> {
     const { resource, namespace, name } = placeOf(path);
     const json = body?.json;
-    this.#witness.sent({ method, plural: resource.plural, name, body: json });
     const ref = { resource, namespace, name };
     if (method === "GET" && name !== "") return await this.#api.get(ref);
     if (method === "GET") {
@@ -89,8 +92,7 @@ export class MemoryTransport implements ApiTransport {
     }
     if (method === "POST") return await this.#api.create(resource, namespace, json as KubeObject);
     if (method === "DELETE") return await this.#api.delete(ref, json as Parameters<ResourceApi["delete"]>[1]);
-    const operations = json as readonly unknown[];
-    return await this.#api.patch(ref, "application/json-patch+json", this.#witness.patchOf?.(operations) ?? operations);
+    return await this.#api.patch(ref, "application/json-patch+json", json as readonly unknown[]);
   }
 }
 

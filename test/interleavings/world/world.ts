@@ -1,7 +1,8 @@
 import { sandboxNameOf } from "@holdfast/contract";
 import { type MemoryCluster, startMemoryCluster } from "@holdfast/embedded-cluster/testing";
 import { workspaceId } from "@holdfast/testkit";
-import type { CallRecord } from "./calls.ts";
+import type { SentRequest } from "./api-transport.ts";
+import { type CallRecord, currentCall } from "./calls.ts";
 import { addressOf, containerRestartsOf, hasEnded } from "./facts.ts";
 import { History } from "./history.ts";
 import { ModelGuests } from "./model-guests.ts";
@@ -12,9 +13,6 @@ import { WriteLog } from "./write-log.ts";
 export const workspace = workspaceId("demo");
 export const sandboxName = sandboxNameOf(workspace);
 
-/** Takes a guard out of what is sent; for checking the check. */
-export type PatchMutation = (operations: readonly unknown[]) => readonly unknown[];
-
 /** A cluster, its guests and some replicas of the service, in this process and on one clock. */
 export class World {
   readonly clock: SteppedClock;
@@ -24,13 +22,13 @@ export class World {
   readonly writes = new WriteLog();
   readonly calls: CallRecord[] = [];
   readonly replicas: Replica[] = [];
-  readonly #mutation: PatchMutation | undefined;
+  readonly #tell: (world: World, text: string) => void;
   #marks = 0;
 
-  private constructor(cluster: MemoryCluster, clock: SteppedClock, mutation: PatchMutation | undefined) {
+  private constructor(cluster: MemoryCluster, clock: SteppedClock, tell: (world: World, text: string) => void) {
     this.cluster = cluster;
     this.clock = clock;
-    this.#mutation = mutation;
+    this.#tell = tell;
     this.history.follow(cluster.api("witness"), String(cluster.revision));
     this.guests = new ModelGuests(
       {
@@ -46,13 +44,18 @@ export class World {
     );
   }
 
-  static async start(mutation?: PatchMutation): Promise<World> {
+  /** @param tell told of what happens, for people. */
+  static async start(tell: (world: World, text: string) => void = () => undefined): Promise<World> {
     const started: { cluster?: MemoryCluster } = {};
     const clock = new SteppedClock(async () => await started.cluster?.settle());
     started.cluster = await startMemoryCluster({ clock });
-    const world = new World(started.cluster, clock, mutation);
+    const world = new World(started.cluster, clock, tell);
     world.replicas.push(world.#replica(0), world.#replica(1));
     return world;
+  }
+
+  tell(text: string): void {
+    this.#tell(this, text);
   }
 
   /** Ends a replica as a kill does, and starts another in its place. */
@@ -74,8 +77,13 @@ export class World {
     const by = `replica-${number}`;
     const { cluster } = this;
     const witness = {
-      sent: (request: Parameters<WriteLog["note"]>[0]) => this.writes.note(request, number, cluster.revision),
-      ...(this.#mutation === undefined ? {} : { patchOf: this.#mutation }),
+      sent: (request: SentRequest) => this.writes.note(request, number, cluster.revision),
+      answered: (request: SentRequest, how: string) => {
+        const { writtenBy, call } = this.writes.ofRequest(request) ?? {};
+        this.tell(
+          `r${number} call ${call?.id ?? currentCall()?.id} ${request.method} ${request.plural} ${writtenBy ?? ""} -> ${how}`,
+        );
+      },
     };
     const randomId = (): string => {
       this.#marks += 1;

@@ -35,6 +35,10 @@ export class WriteLog {
     return writtenBy === undefined ? undefined : this.writes.find((write) => write.writtenBy === writtenBy);
   }
 
+  ofRequest(request: SentRequest): SentWrite | undefined {
+    return this.writes.find((write) => write.request === request);
+  }
+
   deletes(plural: string): readonly SentWrite[] {
     return this.writes.filter(({ request }) => request.method === "DELETE" && request.plural === plural);
   }
