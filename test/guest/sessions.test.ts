@@ -138,11 +138,11 @@ describe("a session, followed", () => {
     const proxy = await faultProxy((await guestProcess()).address);
     const guest = clientOf(proxy.address);
     await guest.sessions.open(
-      scriptOf("s", "stty -echo; i=0; while read -r x; do i=$((i+1)); echo $i:$x; done"),
+      scriptOf("s", "stty -echo; echo up; i=0; while read -r x; do i=$((i+1)); echo $i:$x; done"),
       soon(),
     );
     const reader = new Reader(guest, attachTo("s"));
-    await reader.until(() => reader.events.length > 0);
+    await reader.until(() => reader.text === "up\r\n");
     const { attachmentId } = reader.attached;
     const sessionId = idOf("s");
     const lines = 40;
@@ -158,7 +158,7 @@ describe("a session, followed", () => {
       );
     }
     await reader.until(() => reader.text.includes(`${lines}:`));
-    const expected = Array.from({ length: lines }, (_, at) => `${at + 1}:l${at + 1}\r\n`).join("");
+    const expected = `up\r\n${Array.from({ length: lines }, (_, at) => `${at + 1}:l${at + 1}\r\n`).join("")}`;
     await reader.until(() => reader.text.length >= expected.length);
     expect(reader.text).toBe(expected);
     expect(reader.events.filter(({ t }) => t === "attached")).toHaveLength(1);

@@ -84,14 +84,15 @@ export class Attachments {
     if (kept.mode === "exclusive") this.#options.onAttended(false, clientClosed);
   }
 
-  /** Ends an attachment at its client's wish, its stream as well. */
-  detach(id: string, clientClosed: boolean): void {
+  /** Ends an attachment at its client's wish, its stream as well. Returns what it was. */
+  detach(id: string, clientClosed: boolean): AttachMode {
     const kept = this.#require(id);
     const { stream } = kept;
     const why = this.#letGo(id);
     this.#remove(kept, why);
     stream?.end(why);
     if (kept.mode === "exclusive") this.#options.onAttended(false, clientClosed);
+    return kept.mode;
   }
 
   /** The one of this id if it may write. Throws ATTACHMENT_NOT_FOUND, or why it is over. */

@@ -75,7 +75,11 @@ export function routeSessions(router: Router, served: SessionsServed): void {
     .unary(method.detachSession, async (request, { epoch }) => {
       const session = required(request.sessionId);
       fence.admit(epoch);
-      session.attachments.detach(request.attachmentId, request.clientClosed);
+      const mode = session.attachments.detach(request.attachmentId, request.clientClosed);
+      // Whoever lets go before a suspend relies on it: what was bound to the client is gone when this is answered.
+      if (mode === "exclusive" && request.clientClosed && session.wish.clientBound) {
+        await endSession(session, "SIGKILL", () => fence.admit(epoch));
+      }
       return {};
     });
 }
