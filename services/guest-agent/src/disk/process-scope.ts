@@ -16,7 +16,7 @@ const machinesPidNamespace = "pid:[4026531836]";
  * environment entry that all of it inherits. `helpers` are spared: processes of the agent's own, by pid. Decided once, at the start: later a child of PID 1 may merely have lost its parent.
  */
 export function processScopeOf(marker: string, helpers: ReadonlySet<number>): ProcessScope {
-  return seesWholePod() ? wholePod(helpers) : ownedBy(marker, helpers);
+  return seesWholePod() ? wholePod(helpers) : ownedScope(marker, helpers);
 }
 
 function seesWholePod(): boolean {
@@ -48,7 +48,7 @@ function others(helpers: ReadonlySet<number>): readonly Process[] {
 }
 
 /** What carries the marker, what shares a kernel session with it, and what descends from either. */
-function ownedBy(marker: string, helpers: ReadonlySet<number>): ProcessScope {
+export function ownedScope(marker: string, helpers: ReadonlySet<number>): ProcessScope {
   return {
     kind: "owned-sessions",
     members: () => {
