@@ -3,6 +3,7 @@ import {
   collect,
   executionWish,
   type Fault,
+  Gate,
   openWish,
   patient,
   type Stage,
@@ -185,5 +186,40 @@ describe("a suspend on one replica and a resume on the other", () => {
     const fresh = new Workspace(id, on.deps);
     await fresh.adopt(patient);
     expect(await collect(fresh.execute(executionWish(), patient))).toHaveLength(3);
+  });
+});
+
+describe("a look at the object whose answer comes late", () => {
+  /** The next look sees the object now; its answer comes when the gate is opened. */
+  function answerLate(): Gate {
+    const gate = new Gate();
+    const read = on.cluster.readSandbox.bind(on.cluster);
+    on.cluster.readSandbox = async (name, within) => {
+      on.cluster.readSandbox = read;
+      const seen = await read(name, within);
+      await gate.pass(within.signal);
+      return seen;
+    };
+    return gate;
+  }
+
+  it("L1 settles no write that was sent after it: a Resume still defeats that one", async () => {
+    await a.open(openWish, patient);
+    const answer = answerLate();
+    const looking = a.refresh(patient);
+    await answer.reached;
+    const stored = on.cluster.stored(id); // The controller writes its status.
+    stored.resourceVersion = String(Number(stored.resourceVersion) + 1);
+    on.cluster.plan.fail("setMode", "late", ...always("never-arrived"));
+    const stopping = on.clock.runUntilSettled(a.suspend({ ...suspendWish, stopTimeoutMs: 3_000 }, patient));
+    await expect(stopping).rejects.toMatchObject({ reason: "SUSPEND_UNCONFIRMED" });
+    on.cluster.plan.forget();
+
+    answer.release();
+    await looking;
+    expect(a.hasUnresolvedStop).toBe(true);
+    await a.resume(resumeWish, patient);
+    expect(on.cluster.deliverLate()).toEqual(["refused"]);
+    expect(mode()).toBe("Running");
   });
 });

@@ -134,9 +134,13 @@ export class Handle {
     this.#tellOf(bound);
   }
 
-  /** Keeps what an uncached read showed. */
-  remember(reading: SandboxReading): void {
-    this.unresolved.settleBy(reading);
+  /** Keeps what an uncached read showed. `asOf`: taken from `unresolved` before the read; left out for the answer to a write. */
+  remember(reading: SandboxReading, asOf?: number): void {
+    this.unresolved.settleBy(reading, asOf);
+    this.#keep(reading);
+  }
+
+  #keep(reading: SandboxReading): void {
     const epoch = holderEpochOf(reading.stamps.holderEpoch);
     this.known = {
       sandboxUid: reading.uid,
@@ -155,9 +159,9 @@ export class Handle {
     }
   }
 
-  /** Notes what stands as confirmed by this handle. */
+  /** Notes what stands as confirmed by this handle: a reading that it remembers already. */
   confirm(reading: SandboxReading): void {
-    this.remember(reading);
+    this.#keep(reading);
     const { writtenBy, modeChangedAt } = reading.stamps;
     this.confirmed = { mode: reading.mode, writtenBy, modeChangedAt };
   }

@@ -45,8 +45,6 @@ export async function wake(
     const write = { mode: "Running", from: sandbox, writtenBy: newMark(ws, attempt), epoch, refresh } as const;
     const outcome = await writeMode(ws, write, within);
     if (outcome.t === "applied") {
-      ws.unresolved.suspendResolved();
-      ws.unresolved.deleteResolved();
       attempt.woken ||= sleeping;
       if (sleeping) ws.guestMoves.expected();
       woke ||= sleeping;
