@@ -60,6 +60,39 @@ describe("a DELETE that lands 20 s late", () => {
     expect(await a.destroy(remove, patient)).toMatchObject({ deleted: false });
     expect(a.state).toEqual({ t: "gone", why: "deleted" });
   });
+
+  it.each([
+    ["is seen to stand", []],
+    ["cannot be read", always("unavailable")],
+  ] as const)("L34 is not forgotten by a Resume that fails, where the object then %s", async (_what, reads) => {
+    const patch = on.cluster.plan.hold("setMode");
+    on.cluster.plan.fail("setMode", "refuse");
+    const resuming = on.clock.runUntilSettled(a.resume({ ...resumeWish, fencing: at(3) }, patient));
+    await patch.reached;
+    on.cluster.plan.fail("readSandbox", ...reads);
+    patch.release();
+    await expect(resuming).rejects.toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
+    on.cluster.plan.forget();
+    expect([a.view().state, a.hasUnresolvedStop]).toEqual(["deleting", true]);
+    expect(on.cluster.deliverLate()).toEqual(["applied"]);
+  });
+});
+
+describe("a suspend that nobody answered", () => {
+  it("L1 is not forgotten by a Resume that fails, where the object then cannot be read", async () => {
+    await a.open(openWish, patient);
+    on.cluster.plan.fail("setMode", "late", ...always("never-arrived"));
+    await on.clock.runUntilSettled(a.suspend({ ...suspendWish, stopTimeoutMs: 3_000 }, patient).catch(() => undefined));
+    on.cluster.plan.forget();
+    const patch = on.cluster.plan.hold("setMode");
+    on.cluster.plan.fail("setMode", "refuse");
+    const resuming = on.clock.runUntilSettled(a.resume(resumeWish, patient));
+    await patch.reached;
+    on.cluster.plan.fail("readSandbox", ...always("unavailable"));
+    patch.release();
+    await expect(resuming).rejects.toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
+    expect(a.state.t).toBe("suspending");
+  });
 });
 
 describe("writes of one millisecond, and a clock that steps back", () => {
