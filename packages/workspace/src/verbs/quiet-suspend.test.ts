@@ -317,6 +317,19 @@ describe("L27 a quiesce that was asked for", () => {
     await serves();
   });
 
+  it("lets the guest go on when it cannot be told whether the pods are still those that were asked", async () => {
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = workspace.suspend(quiet, patient);
+    await patch.reached;
+    const stored = on.cluster.stored(id); // The controller writes its status.
+    stored.resourceVersion = String(Number(stored.resourceVersion) + 1);
+    on.cluster.plan.fail("readPods", "unavailable");
+    patch.release();
+    await expect(suspending).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    expect([stored.mode, workspace.state.t, on.guests.count("releaseQuiesce")]).toEqual(["Running", "active", 1]);
+    await serves();
+  });
+
   it("lets a guest go on that is not bound here, too, when the patch is refused, and keeps no connection", async () => {
     on.cluster.plan.fail("setMode", "refuse");
     const fresh = new Workspace(id, on.deps);
