@@ -146,6 +146,26 @@ describe("a call on a workspace that is not open here", () => {
     expect(registry.size).toBe(0);
   });
 
+  it("is not refused by an adoption that began before it and found what no longer holds", async () => {
+    const found = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const { readSandbox } = on.cluster;
+    on.cluster.readSandbox = async (...asked) => {
+      const reading = await readSandbox.apply(on.cluster, asked);
+      found.resolve();
+      await answered.promise;
+      return reading;
+    };
+    const before = reasonOf(run());
+    await found.promise;
+    on.cluster.seed(id, { mode: "Running" });
+    const after = run();
+    await settleTasks();
+    answered.resolve();
+    expect(await before).toBe("WORKSPACE_NOT_FOUND");
+    expect((await after).at(-1)?.t).toBe("exited");
+  });
+
   it("ends only its own wait when its caller goes away: the adoption serves the others", async () => {
     on.cluster.seed(id, { mode: "Running" });
     const gate = on.cluster.plan.hold("readSandbox");
@@ -507,6 +527,15 @@ describe("a fenced workspace through a registry", () => {
 });
 
 describe("Get of a workspace that is open here", () => {
+  it("does not say running where it could not look", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.foreignMode(id, "Suspended");
+    on.cluster.plan.fail("readSandbox", "unavailable");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspended");
+    on.cluster.plan.fail("readSandbox", "unavailable", "unavailable");
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("CLUSTER_UNAVAILABLE");
+  });
+
   it("does not call running what somebody suspended, deleted, or whose pod is gone", async () => {
     await registry.open(id, openWish, patient);
     on.cluster.foreignMode(id, "Suspended");

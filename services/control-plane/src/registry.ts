@@ -6,7 +6,7 @@ import {
   handlesMax,
   type WorkspaceId,
 } from "@holdfast/contract";
-import { HoldfastError } from "@holdfast/errors";
+import { HoldfastError, hasReason } from "@holdfast/errors";
 import {
   type DestroyWish,
   type ExecutionEvent,
@@ -124,7 +124,9 @@ export class WorkspaceRegistry {
       workspace.refresh(caller),
       withHealth ? this.#healthOf(workspace, caller) : undefined,
     ]);
-    if (workspace.state.t === "gone") return { view: await readThrough(this.#deps, id, caller), health: undefined };
+    if (!view || workspace.state.t === "gone") {
+      return { view: await readThrough(this.#deps, id, caller), health: undefined };
+    }
     return { view, health };
   }
 
@@ -194,12 +196,23 @@ export class WorkspaceRegistry {
     await this.#dropIfOutlived(id, caller);
     const standing = this.#live(id);
     if (standing && !this.#adoptions.has(id)) return standing;
-    await orAborted(this.#adoptions.get(id) ?? this.#beginAdoption(id), caller);
+    await this.#adopted(id, caller);
     const adopted = this.#live(id);
     if (adopted) return adopted;
     throw new HoldfastError("WORKSPACE_NOT_READY", {
       message: `The call was not carried out: workspace ${id} was let go here while it was being looked up. Call again.`,
     });
+  }
+
+  /** One that began before the call came may have found what no longer holds: its refusal is looked at again, once. */
+  async #adopted(id: WorkspaceId, caller: AbortSignal): Promise<void> {
+    const running = this.#adoptions.get(id);
+    try {
+      return await orAborted(running ?? this.#beginAdoption(id), caller);
+    } catch (error) {
+      if (!running || caller.aborted || hasReason(error, "WORKSPACE_NOT_READY")) throw error;
+    }
+    await orAborted(this.#adoptions.get(id) ?? this.#beginAdoption(id), caller);
   }
 
   /** The adoption is the registry's: a caller that goes away ends only its own wait. */

@@ -1,15 +1,16 @@
 import { Deadline, DeadlineExceeded, orAborted } from "@holdfast/async";
-import { clusterRequestTimeoutMs, type HolderEpoch } from "@holdfast/contract";
+import type { HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { bindAnswerMs } from "../binding/dial-guest.ts";
 import { fenceBound, guestAhead, StandingMoved } from "../binding/fence-guest.ts";
-import { type Found, findOwn } from "../fence/gate.ts";
+import type { Found } from "../fence/gate.ts";
 import { epochNotTaken, epochRequired, epochSuperseded, storedEpoch } from "../fence/holder-epoch.ts";
 import { GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { workspaceDeleting, workspaceReplaced, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { observeForeignSuspend } from "./foreign-suspend.ts";
+import { lookAtOwn } from "./reread.ts";
 
 /** How a call stands to the workspace's fence (L20): what changes something carries its caller's epoch, or none. */
 export interface EpochClaim {
@@ -100,7 +101,7 @@ interface Confirmed {
 /** The stored epoch by an uncached read that begins after this call. What else it shows is told as news, and ends the call. */
 async function confirmed(ws: Handle, bound: BoundGuest, signal: AbortSignal): Promise<Confirmed> {
   const found = await orAborted(
-    ws.epochLook.run(() => look(ws)),
+    ws.freshLook.run(() => lookAtOwn(ws)),
     signal,
   );
   const was = bound.pod.uid;
@@ -119,11 +120,6 @@ async function confirmed(ws: Handle, bound: BoundGuest, signal: AbortSignal): Pr
     throw workspaceSuspended(ws, "ADMISSION");
   }
   return { sandbox, epoch: storedEpoch(sandbox) };
-}
-
-async function look(ws: Handle): Promise<Found> {
-  using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
-  return await findOwn(ws, within);
 }
 
 /** A call that carries an epoch is never served in a weaker form. */

@@ -68,8 +68,8 @@ export class Handle {
   /** Which guest was held last. */
   readonly guestMoves = new GuestMoves();
 
-  /** One look at a time after what guests and callers say of epochs. */
-  readonly epochLook = new FreshLook<Found>();
+  /** Looks at the object for who needs one that begins after they ask. */
+  readonly freshLook = new FreshLook<Found>();
 
   /** Set by the queue: true while a recipe runs. */
   inTransition = false;
