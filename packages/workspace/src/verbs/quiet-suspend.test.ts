@@ -310,6 +310,35 @@ describe("L27 a quiesce that was asked for", () => {
     expect(on.guests.count("releaseQuiesce")).toBe(1);
   });
 
+  it.each([
+    [
+      "the flush after it",
+      () => {
+        agent().flush = () => Promise.reject(new GuestLost("the link broke"));
+      },
+    ],
+    ["the patch", () => on.cluster.plan.fail("setMode", "refuse")],
+    [
+      "the gate, asked again by a guest's word,",
+      () => {
+        agent().flush = async () => {
+          on.cluster.foreignFence(id, 9);
+          throw new HoldfastError("HOLDER_EPOCH_REQUIRED", { message: "no", metadata: { stored: "9" } });
+        };
+      },
+    ],
+  ])("that ended programs is told by the error where %s then stops the suspend", async (_what, prepare) => {
+    const { quiesce } = agent();
+    agent().quiesce = async (...asked) => ({ ...(await quiesce(...asked)), stoppedCount: 2 });
+    prepare();
+    const error = await workspace.suspend(quiet, patient).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({
+      message: expect.stringContaining("2 programs"),
+      metadata: { programs_stopped: "2" },
+    });
+    expect(error).not.toMatchObject({ message: expect.stringContaining("as they were") });
+  });
+
   it("lets the guest go on when the patch is refused", async () => {
     on.cluster.plan.fail("setMode", "refuse");
     await expect(workspace.suspend(quiet, patient)).rejects.toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });

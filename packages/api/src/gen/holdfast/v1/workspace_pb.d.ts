@@ -591,7 +591,7 @@ export declare const WorkspaceService: GenService<{
    * wants a quiesce or flush which that flight does not perform is refused (`why: suspend_already_in_flight`).
    *
    * Terminals of this process's callers end first, then come quiesce and flush. An error after that says so
-   * (`sessions_released: true`): they stay ended.
+   * (`sessions_released: true`): they stay ended. So does what a quiesce had ended by then (`programs_stopped`: how many).
    * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, WORKSPACE_REPLACED, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN,
    * QUIESCE_UNCONFIRMED, FLUSH_UNCONFIRMED, HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE,
    * CLUSTER_WRITE_REFUSED.
