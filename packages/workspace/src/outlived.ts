@@ -5,7 +5,7 @@ import type { Handle } from "./state/handle.ts";
 import { nothingRemains } from "./verbs/destroy.ts";
 
 /**
- * L35: one uncached look whether what a `suspended` or `deleting` handle says has been overtaken by somebody else, or by the cluster.
+ * L35: one uncached look whether what a `suspending`, `suspended` or `deleting` handle says has been overtaken by somebody else, or by the cluster.
  * Undefined: it could not be looked at.
  */
 export async function isOutlived(ws: Handle): Promise<boolean | undefined> {

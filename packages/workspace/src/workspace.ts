@@ -95,7 +95,7 @@ export class Workspace {
     return this.#ws.unresolved.stop;
   }
 
-  /** One uncached look whether what this handle says, `suspended` or `deleting`, no longer holds (L35); undefined where it failed. Never rejects. */
+  /** One uncached look whether what this handle says, that it stops or has stopped, no longer holds (L35); undefined where it failed. Never rejects. */
   async isOutlived(): Promise<boolean | undefined> {
     return await isOutlived(this.#ws);
   }

@@ -421,6 +421,35 @@ describe("L35 a handle that says suspended", () => {
   });
 });
 
+describe("L35 a handle that saw somebody else's suspend", () => {
+  beforeEach(async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.habits.podsEnd = false;
+    on.cluster.foreignMode(id, "Suspended");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+  });
+
+  const wake = () => {
+    on.cluster.endPods(id);
+    on.cluster.foreignMode(id, "Running");
+  };
+
+  it("is dropped when a read shows that somebody woke the workspace, and the call goes on by adoption", async () => {
+    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
+    wake();
+    expect((await run()).at(-1)?.t).toBe("exited");
+    expect(on.cluster.plan.count("setMode")).toBe(0);
+  });
+
+  it("is not what Get says: that is what stands", async () => {
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+    on.cluster.endPods(id);
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspended");
+    wake();
+    expect((await registry.read(id, false, patient)).view.state).toBe("running");
+  });
+});
+
 describe("L35 a read while a start looks at a handle that says suspended", () => {
   it("tells what stands, not what the handle last confirmed", async () => {
     await registry.open(id, openWish, patient);

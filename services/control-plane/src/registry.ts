@@ -225,7 +225,7 @@ export class WorkspaceRegistry {
   }
 
   /**
-   * L35: a handle that says suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
+   * L35: a handle that says suspending, suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
    * no longer holds. A look that fails changes nothing: what the handle has confirmed stands, though it may be old news.
    */
   async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<"failed" | undefined> {
@@ -334,14 +334,20 @@ export class WorkspaceRegistry {
   }
 }
 
-/** Suspended, and not looked at again: a start is on its way that may find it woken by somebody, or a call that is refused on its state. */
+/**
+ * What it says of a suspend may not hold any more. Suspended, and not looked at again: a start is on its way that may find it woken by
+ * somebody, or a call that is refused on its state. Suspending, and nobody waits for the end of that.
+ */
 function maySayOldNews(entry: Entry): boolean {
-  return entry.workspace.state.t === "suspended" && !mayBeOutlived(entry);
+  const { workspace } = entry;
+  if (workspace.state.t === "suspending") return !workspace.inTransition && !workspace.hasUnresolvedStop;
+  return workspace.state.t === "suspended" && !mayBeOutlived(entry);
 }
 
 function mayBeOutlived({ workspace, calls }: Entry): boolean {
   const { t } = workspace.state;
-  return (t === "suspended" || t === "deleting") && calls === 0 && !workspace.inTransition;
+  const saysStopped = t === "suspending" || t === "suspended" || t === "deleting";
+  return saysStopped && calls === 0 && !workspace.inTransition;
 }
 
 /** Something of it is under way, also where its caller went away: it must not be forgotten. */
