@@ -7,7 +7,9 @@ import { statusOf } from "./status.ts";
 describe("an answer that quotes what it refuses", () => {
   it("fits a frame however long that is, and keeps its beginning and its end", () => {
     const long = "\u{1f600}".repeat(1_000_000);
-    const status = statusOf(new AnsweredError("INVALID_REQUEST", `Refused: ${long}. Nothing was done.`, { path: long }));
+    const status = statusOf(
+      new AnsweredError("INVALID_REQUEST", `Refused: ${long}. Nothing was done.`, { path: long }),
+    );
     expect(toBinary(StatusSchema, status).length).toBeLessThan(16 * 1024);
     expect(status.message).toMatch(/^Refused: .*characters left out.*Nothing was done\.$/);
     expect(status.metadata.path).toContain("characters left out");
