@@ -222,6 +222,24 @@ describe("a suspend on one replica and a resume on the other", () => {
   });
 });
 
+describe("a start on an open workspace, while a call notices somebody else's suspend", () => {
+  it.each([
+    ["an Open", () => a.open(openWish, patient)],
+    ["a Resume", () => a.resume(resumeWish, patient)],
+  ])("%s does not answer that its guest is kept", async (_verb, start) => {
+    await a.open(openWish, patient);
+    on.cluster.habits.controller = false;
+    const pods = on.cluster.plan.hold("readPods");
+    const starting = start();
+    await pods.reached;
+    on.cluster.foreignMode(id, "Suspended");
+    await a.refresh(patient);
+    pods.release();
+    await expect(starting).rejects.toMatchObject({ reason: "WORKSPACE_SUSPENDED" });
+    expect(a.view().state).toBe("suspending");
+  });
+});
+
 describe("a look at the object whose answer comes late", () => {
   /** The next look sees the object now; its answer comes when the gate is opened. */
   function answerLate(): Gate {
