@@ -1,6 +1,7 @@
 import { Deadline, DeadlineExceeded, orAborted, pause } from "@holdfast/async";
 import { cancelAskAgainMs, type ExecutionId, guestDialTimeoutMs, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
+import { guestAhead } from "../binding/fence-guest.ts";
 import type { GuestIdentity } from "../events/workspace-event.ts";
 import { type GuestAddress, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
@@ -33,12 +34,15 @@ export async function cancelExecution(
   await assertClaim(ws, bound, claim, caller);
   const { guest, pod, bootId } = bound;
   const startedOn = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
-  const cancelling = confirmCancelled(ws, { executionId, address: guest.address, startedOn, epoch });
-  try {
-    return await orAborted(cancelling, caller);
-  } catch (error) {
-    if (isEpochRefusal(error)) await settleRefusal(ws, bound, claim, error, caller);
-    throw error;
+  const cancelled = { executionId, address: guest.address, startedOn, epoch };
+  for (let mayFence = true; ; mayFence = false) {
+    try {
+      return await orAborted(confirmCancelled(ws, cancelled), caller);
+    } catch (error) {
+      if (!isEpochRefusal(error)) throw error;
+      await settleRefusal(ws, bound, claim, error, caller);
+      if (!mayFence) throw guestAhead(ws, bound.fenced, error);
+    }
   }
 }
 
