@@ -113,6 +113,18 @@ describe("the record of a session", () => {
     expect(clock.waiting).toBe(0);
   });
 
+  it("G16 leaves nothing behind when its id is taken again before that", async () => {
+    const { clock, open, table } = stage();
+    for (let times = 0; times < 3; times += 1) {
+      const session = await open("s", false);
+      process.kill(session.pid, "SIGKILL");
+      await session.ended;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(table.all).toHaveLength(1);
+    expect(clock.waiting).toBe(1); // Of the last one.
+  });
+
   it("B32 a session is not started when its id cannot be kept", async () => {
     const { open, table, directory } = stage();
     rmSync(join(directory, "sessions"), { recursive: true });

@@ -46,6 +46,8 @@ export class SessionTable {
   readonly #options: SessionTableOptions;
   /** In the order in which they were opened. */
   readonly #sessions = new Map<SessionId, Session>();
+  /** Of those that have ended: how to leave them their place for good. */
+  readonly #cancelExpiry = new Map<Session, () => void>();
   /** Ids of which the program is being started. */
   readonly #opening = new Set<SessionId>();
   /** Each ring is bounded by itself; together they cannot exceed this. */
@@ -110,8 +112,16 @@ export class SessionTable {
     if (this.#sessions.get(wish.id) === former && former !== undefined) this.#remove(former);
     else this.#makeRoom();
     this.#sessions.set(wish.id, session);
-    void session.ended.then(() => clock.schedule(sessionKeptMs, () => this.#expire(session)));
+    void session.ended.then(() => this.#hasEnded(session));
     return session;
+  }
+
+  #hasEnded(session: Session): void {
+    if (this.#sessions.get(session.wish.id) !== session) return; // Another has its id by now.
+    this.#cancelExpiry.set(
+      session,
+      this.#options.clock.schedule(sessionKeptMs, () => this.#forget(session)),
+    );
   }
 
   #assertRoom(): void {
@@ -131,10 +141,6 @@ export class SessionTable {
     if (first) this.#forget(first);
   }
 
-  #expire(session: Session): void {
-    if (this.#sessions.get(session.wish.id) === session) this.#forget(session);
-  }
-
   #forget(session: Session): void {
     this.#remove(session);
     this.#options.ids.forget(session.wish.id);
@@ -142,6 +148,8 @@ export class SessionTable {
 
   #remove(session: Session): void {
     this.#sessions.delete(session.wish.id);
+    this.#cancelExpiry.get(session)?.();
+    this.#cancelExpiry.delete(session);
     session.dispose();
   }
 }

@@ -1,6 +1,6 @@
 import { SessionKind as KindOnWire, type OpenSessionRequest } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import { isSessionId, type SessionId } from "@holdfast/contract";
-import { invalid } from "../execution/start-wish.ts";
+import { assertName, invalid } from "../execution/start-wish.ts";
 import type { TerminalSize } from "../libc/terminal-calls.ts";
 
 export type SessionKind = "terminal" | "detached";
@@ -32,6 +32,7 @@ export function parseOpen(request: OpenSessionRequest): SessionWish {
     if (request.size) throw invalid("size", "is a terminal's, and a detached program has none");
     if (clientBound) throw invalid("client_bound", "is a terminal's: a detached program has no client");
   }
+  assertName(command);
   if (login && command !== "") throw invalid("login", "is the shell's: leave the command out");
   if (command === "" && args.length > 0) throw invalid("args", "need a command");
   for (const [at, text] of [command, ...args].entries()) {
