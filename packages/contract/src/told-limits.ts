@@ -37,6 +37,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   run_command_output_max_bytes: limits.runCommandOutputMaxBytes,
   run_command_timeout_default_ms: timings.runCommandTimeoutDefaultMs,
   execution_records_max: guest.executionRecordsMax,
+  execution_requests_max_bytes: guest.executionRequestsMaxBytes,
   execution_tombstones_max: guest.executionTombstonesMax,
   execution_log_max_bytes: guest.executionLogMaxBytes,
   retained_execution_log_max_bytes: guest.retainedExecutionLogMaxBytes,
