@@ -223,6 +223,14 @@ describe("L21 the fence", () => {
     expect(on.cluster.stands(id)).toBe(false);
   });
 
+  it("ignore_fence names each caller in the log, also one that came while another's suspend ran", async () => {
+    await open(a, at(5));
+    await Promise.all([suspend(a, ignoring), suspend(a, { t: "ignore_fence", by: "10.0.0.8:6" })]);
+    const named = on.logged.map(({ facts }) => (facts as { by?: string }).by).filter((by) => by !== undefined);
+    expect(named).toEqual(["10.0.0.7:5", "10.0.0.8:6"]);
+    expect(writes()).toEqual(["createSandbox", "setMode"]);
+  });
+
   it("ignore_fence is beaten by a take-over between its reading and its patch, and decides again on what stands then", async () => {
     await open(a, at(5));
     const held = on.cluster.plan.hold("setMode");
