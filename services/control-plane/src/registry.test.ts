@@ -486,6 +486,21 @@ describe("a handle that says deleting", () => {
     expect((await registry.open(id, openWish, patient)).origin).toBe("created");
   });
 
+  it("suspends what stands, where the DELETE that nobody answered cannot land any more", async () => {
+    const other = workspaceId("other");
+    await registry.open(other, openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
+    const removing = registry.destroy(other, remove, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(removing))).toBe("DELETE_UNCONFIRMED");
+    on.cluster.plan.forget();
+    const stop = { ...suspendWish, stopTimeoutMs: 1_000 };
+    expect(await reasonOf(registry.suspend(other, stop, patient))).toBe("WORKSPACE_DELETING"); // It may still land.
+    on.cluster.foreignFence(other, 0); // Somebody writes.
+    on.cluster.habits.podsEnd = true;
+    expect((await registry.suspend(other, suspendWish, patient)).view.state).toBe("suspended");
+    expect([...new Set(on.cluster.deliverLate())]).toEqual(["refused"]);
+  });
+
   it("is dropped when another workspace of its name runs", async () => {
     on.cluster.foreignDelete(id);
     on.cluster.seed(id, { mode: "Running" });

@@ -64,8 +64,7 @@ async function suspendOnce(
   if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
   // First, uncached: what is not ours to stop must lose nothing.
   const passed = await gate(ws, wish.fencing ?? unfenced, within);
-  // L34: a delete of ours may still land, and no suspend is sent in its place.
-  if (ws.state.t === "deleting") throw workspaceDeleting(ws);
+  if (ws.state.t === "deleting") throw deleteStands(ws);
   if (isSuspendedAlready(ws, passed)) return nothingToDo(wish, passed);
 
   // Read before the guest is asked, so that a pod which is flushed and replaced afterwards is noticed.
@@ -96,6 +95,13 @@ async function suspendOnce(
     if (hasReason(error, "SUSPEND_OVERTAKEN")) await releaseHold(ws, quiet.hold);
     throw error;
   }
+}
+
+/** L34: no suspend is sent in the place of a delete that may still land. One that cannot any more has been turned away: a new handle may go on. */
+function deleteStands(ws: Handle): HoldfastError {
+  if (ws.unresolved.delete) return workspaceDeleting(ws);
+  ws.commit({ t: "deleteRefused" });
+  return handleOver(ws, "delete_refused");
 }
 
 /** L5: nobody wrote since this handle saw it stopped, and there is no epoch to store. */
