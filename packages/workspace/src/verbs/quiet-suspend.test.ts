@@ -166,6 +166,22 @@ describe("L26 a guest that can flush", () => {
     expect((await new Workspace(id, on.deps).suspend(suspendWish, patient)).flush.outcome).toBe("skipped");
   });
 
+  it.each([
+    ["whose pod has another address by now", () => void on.cluster.movePod(id, "10.9.9.9")],
+    [
+      "whose pooled connection leads nowhere",
+      () => {
+        const { health } = agent();
+        let asked = 0;
+        agent().health = (within) => (asked++ === 0 ? silence(within) : health(within));
+      },
+    ],
+  ])("is asked over a new connection, %s", async (_why, prepare) => {
+    prepare();
+    const { flush, quiesce } = await on.clock.runUntilSettled(workspace.suspend(quiet, patient));
+    expect([flush.outcome, quiesce?.outcome]).toEqual(["flushed", "quiesced"]);
+  });
+
   it("asks the pod that somebody else woke since this handle suspended it", async () => {
     await workspace.suspend(suspendWish, patient);
     on.cluster.foreignMode(id, "Running");
