@@ -28,6 +28,11 @@ export function corpus(): readonly FuzzCase[] {
     control("half a header", [nothing, health.subarray(0, 4)], [], "finish"),
     stream("EOF before OPEN", [frameOf("stream", frameTypes.eof, nothing)], [], "finish"),
     stream("END before OPEN", [frameOf("stream", frameTypes.end, nothing)], [], "finish"),
+    stream(
+      "bytes behind a method that is not served",
+      [openOf("holdfast.guest.v1.None/Such"), dataOf(10), frameOf("stream", frameTypes.eof, nothing)],
+      [0],
+    ),
     stream("DATA to who takes none", [openOf("holdfast.guest.v1.FileService/List"), dataOf(100)], [], "finish"),
     stream("a length of 4 GiB", [frameOf("stream", frameTypes.open, Buffer.alloc(3), 0, 2 ** 32 - 1)], [], "finish"),
     stream(

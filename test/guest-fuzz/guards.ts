@@ -15,10 +15,10 @@ export const guards: readonly Guard[] = [
     replace: "    this.#partialFill = fill - 1;",
   },
   {
-    name: "handler: an attachment's stream that is left",
+    name: "handler: the end of each piece of output",
     file: "services/guest-agent/src/execution/output-follower.ts",
-    find: "      this.#done.resolve();\n    });\n    try {",
-    replace: "    });\n    try {",
+    find: "    this.#stream.sendData(bytes);",
+    replace: "    this.#stream.sendData(bytes.subarray(0, 4_000));",
   },
   {
     name: "handler: an answer too long for the link",

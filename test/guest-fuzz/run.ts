@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { heldBy, watchedAgent } from "../guest-soak/watched-agent.ts";
 import { runAgent } from "./agent-run.ts";
 import { brokenAgent } from "./broken-agent.ts";
 import { fuzz } from "./fuzz.ts";
@@ -21,7 +22,9 @@ function whole(option: "seconds" | "seed" | "connections"): number {
 }
 
 const seed = whole("seed");
-await using agent = await runAgent(values.without === undefined ? {} : brokenAgent(values.without));
+const isWhole = values.without === undefined;
+await using agent = await (values.without === undefined ? watchedAgent() : runAgent(brokenAgent(values.without)));
+const before = isWhole ? await heldBy(agent) : undefined;
 const began = performance.now();
 const { tally, violations, figures } = await fuzz(agent, {
   seconds: whole("seconds"),
@@ -30,6 +33,10 @@ const { tally, violations, figures } = await fuzz(agent, {
 });
 for (const line of tally.lines()) console.log(line);
 for (const [name, value] of Object.entries(figures)) console.log(`${name}: ${value}`);
+if (before !== undefined && !agent.hasEnded()) {
+  console.log(`held before: ${JSON.stringify(before)}`);
+  console.log(`held after:  ${JSON.stringify(await heldBy(agent))}`);
+}
 console.log(`seed ${seed}, ${Math.round((performance.now() - began) / 1_000)} s, ${violations.length} violations`);
 for (const violation of violations) console.log(`VIOLATION ${violation}`);
 if (violations.length > 0) process.exitCode = 1;

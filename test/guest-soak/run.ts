@@ -23,8 +23,8 @@ const { options, told } = pidsBound();
 console.log(`processes and threads: ${told}`);
 await using agent = await watchedAgent(options);
 const sizes = { commands: whole("commands"), terminals: whole("terminals"), attaches: whole("attaches") };
-for (const { name, seconds, before, after, wrong } of await soak(agent, sizes, new Random(whole("seed")))) {
-  console.log(`${name}, ${seconds} s`);
+for (const { name, seconds, before, after, redialled, wrong } of await soak(agent, sizes, new Random(whole("seed")))) {
+  console.log(`${name}, ${seconds} s, ${redialled} dialled again`);
   console.log(`  before ${JSON.stringify(before)}`);
   console.log(`  after  ${JSON.stringify(after)}`);
   for (const one of wrong) console.log(`  WRONG ${one}`);

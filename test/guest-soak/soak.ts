@@ -8,7 +8,7 @@ import {
   SessionService,
 } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import { Deadline, systemClock } from "@holdfast/async";
-import { type CallerStream, LinkClient } from "@holdfast/guest-link";
+import { type CallerStream, LinkClient, NothingSent } from "@holdfast/guest-link";
 import { type AgentRun, holdsWithin } from "../guest-fuzz/agent-run.ts";
 import { runCommand } from "../guest-fuzz/link-streams.ts";
 import type { Random } from "../guest-fuzz/random.ts";
@@ -34,6 +34,8 @@ export interface SoakPart {
   readonly seconds: number;
   readonly before: Held;
   readonly after: Held;
+  /** Nothing was sent, as where a busy machine made a dial late; each was tried again. */
+  readonly redialled: number;
   readonly wrong: readonly string[];
 }
 
@@ -45,20 +47,27 @@ export async function soak(agent: AgentRun, sizes: SoakSizes, random: Random): P
   const link = new LinkClient(agent, systemClock);
   try {
     return [
-      await part(agent, "commands with a background child", (wrong) => commands(link, sizes.commands, wrong)),
-      await part(agent, "terminals", (wrong) => terminals(link, sizes.terminals, wrong)),
-      await part(agent, "attaches cancelled", (wrong) => attaches(link, sizes.attaches, random, wrong)),
+      await part(agent, "commands with a background child", (found) => commands(link, sizes.commands, found)),
+      await part(agent, "terminals", (found) => terminals(link, sizes.terminals, found)),
+      await part(agent, "attaches cancelled", (found) => attaches(link, sizes.attaches, random, found)),
     ];
   } finally {
     link.close();
   }
 }
 
-async function part(agent: AgentRun, name: string, run: (wrong: string[]) => Promise<void>): Promise<SoakPart> {
+/** What one part found while it ran. */
+interface Found {
+  readonly wrong: string[];
+  redialled: number;
+}
+
+async function part(agent: AgentRun, name: string, run: (found: Found) => Promise<void>): Promise<SoakPart> {
   const before = await heldBy(agent);
-  const wrong: string[] = [];
+  const found: Found = { wrong: [], redialled: 0 };
+  const { wrong } = found;
   const began = performance.now();
-  await run(wrong);
+  await run(found);
   const seconds = Math.round((performance.now() - began) / 1_000);
   await holdsWithin(
     soakBounds.settledWithinMs,
@@ -74,33 +83,43 @@ async function part(agent: AgentRun, name: string, run: (wrong: string[]) => Pro
   more("heapMib", soakBounds.heapMoreMib);
   const defects = agent.log().match(/^(uncaught|unhandled rejection):.*$/gm) ?? [];
   wrong.push(...defects.slice(0, wrongMax));
-  return { name, seconds, before, after, wrong: wrong.slice(0, wrongMax) };
+  return { name, seconds, before, after, redialled: found.redialled, wrong: wrong.slice(0, wrongMax) };
 }
 
-/** `count` times, so many at once. What fails is told and does not stop the others. */
-async function repeat(count: number, wrong: string[], run: (at: number) => Promise<void>): Promise<void> {
+/** `count` times, so many at once. What fails is told and does not stop the others; what was not sent may be tried again. */
+async function repeat(count: number, found: Found, run: (at: number) => Promise<void>): Promise<void> {
   let next = 0;
+  const once = async (at: number, triesLeft: number): Promise<void> => {
+    try {
+      await run(at);
+    } catch (error) {
+      if (!(error instanceof NothingSent) || triesLeft === 0) throw error;
+      found.redialled += 1;
+      await once(at, triesLeft - 1);
+    }
+  };
   const worker = async (): Promise<void> => {
-    while (next < count && wrong.length < wrongMax) {
+    while (next < count && found.wrong.length < wrongMax) {
       const at = next++;
-      await run(at).catch((error) => wrong.push(`${at}: ${error}`));
+      await once(at, 5).catch((error) => found.wrong.push(`${at}: ${error}`));
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-function commands(link: LinkClient, count: number, wrong: string[]): Promise<void> {
-  return repeat(count, wrong, async (at) => {
+function commands(link: LinkClient, count: number, found: Found): Promise<void> {
+  return repeat(count, found, async (at) => {
     const command = { command: "sh", args: ["-c", "(sleep 0.2 &) ; exit 7"] };
     const { end } = await runCommand(link, { executionId: `c${at}`, command }, 0n);
-    if (end !== "code 7") wrong.push(`command ${at} ended with ${end}`);
+    if (end !== "code 7") found.wrong.push(`command ${at} ended with ${end}`);
   });
 }
 
 const ways = ["exits", "is killed", "goes with its client", "exits, and a child holds the terminal"] as const;
 
-async function terminals(link: LinkClient, count: number, wrong: string[]): Promise<void> {
-  await repeat(count, wrong, (at) => oneTerminal(link, `t${at}`, ways[at % ways.length] ?? "exits"));
+async function terminals(link: LinkClient, count: number, found: Found): Promise<void> {
+  let tries = 0; // Each in a session of its own: one that is tried again may have been opened.
+  await repeat(count, found, (at) => oneTerminal(link, `t${at}-${tries++}`, ways[at % ways.length] ?? "exits"));
   await oneTerminal(link, "one-more", "exits");
 }
 
@@ -160,7 +179,7 @@ async function attach(link: LinkClient, sessionId: string, within: Deadline) {
   return { stream, end: over.promise, hasOutput: output.promise };
 }
 
-async function attaches(link: LinkClient, count: number, random: Random, wrong: string[]): Promise<void> {
+async function attaches(link: LinkClient, count: number, random: Random, found: Found): Promise<void> {
   using within = new Deadline(systemClock, 60_000);
   const script = ["-c", "while sleep 0.02; do echo tick; done"];
   const { openSession, killSession, attachSession } = SessionService.method;
@@ -170,7 +189,7 @@ async function attaches(link: LinkClient, count: number, random: Random, wrong: 
   const silent = { message: () => undefined, data: () => undefined, over: () => undefined };
   const command = { command: "sh", args: script };
   await link.open(startExecution, { executionId: "ticking", command, retainOutput: true }, silent, { within });
-  await repeat(count, wrong, async (at) => {
+  await repeat(count, found, async (at) => {
     using each = new Deadline(systemClock, 30_000);
     const mode = random.chance(0.7) ? AttachMode.OBSERVE : AttachMode.EXCLUSIVE;
     const stream: CallerStream =
