@@ -461,6 +461,19 @@ describe("L3 a joiner", () => {
     expect([writes(), on.guests.count("quiesce")]).toEqual([["setMode"], 0]);
   });
 
+  it("that has longer is told how long the flight has had, not how long it was to have", async () => {
+    on.cluster.habits.podsEnd = false;
+    const brief = workspace.suspend({ ...suspendWish, stopTimeoutMs: 1_000 }, patient).catch(() => undefined);
+    await on.clock.advance(500);
+    const joining = workspace.suspend({ ...suspendWish, stopTimeoutMs: 10_000 }, patient);
+    await expect(on.clock.runUntilSettled(joining)).rejects.toMatchObject({
+      reason: "SUSPEND_UNCONFIRMED",
+      message: expect.stringContaining("10500 ms"),
+      metadata: { budget_ms: "10500", pod: "namzu-ws-demo" },
+    });
+    await brief;
+  });
+
   it("of a quiescing suspend shares its outcome, plain or quiescing: one quiesce, one patch", async () => {
     const all = await Promise.all([
       workspace.suspend(quiet, patient),
