@@ -3,7 +3,6 @@ import { Socket } from "node:net";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Pipe, Pipes } from "../spawn/pipes.ts";
 import type { Program, Spawner } from "../spawn/spawner.ts";
-import { readProcess } from "./processes.ts";
 import { invalid, type StartWish } from "./start-wish.ts";
 import { StreamedInput } from "./streamed-input.ts";
 
@@ -16,7 +15,6 @@ export type Launch =
       readonly stderr: Socket;
       /** Undefined: its input was given whole, or there is none. */
       readonly input: StreamedInput | undefined;
-      readonly startTicks: number;
     }
   /** As a shell would say it: a result, not a failure. */
   | { readonly t: "not-started"; readonly code: 126 | 127; readonly message: string };
@@ -57,7 +55,7 @@ export async function launch(
   const [stdout, stderr] = [out, err].map(({ readFd }) => new Socket({ fd: readFd, readable: true, writable: false }));
   if (stdout === undefined || stderr === undefined) throw new Error("a pipe without a reader");
   const input = inp === undefined ? undefined : feed(inp, wish);
-  return { t: "running", program, stdout, stderr, input, startTicks: startTicksOf(program.pid) };
+  return { t: "running", program, stdout, stderr, input };
 }
 
 /** Gives the program the input that it was started with, or leaves that to who asked for it. */
@@ -80,15 +78,6 @@ function assertUsable(cwd: string): void {
 
 function closeOwnEnd(pipe: Pipe | undefined, end: "read" | "write"): void {
   if (pipe !== undefined) closeSync(end === "read" ? pipe.readFd : pipe.writeFd);
-}
-
-/** 0 where it cannot be read: then the number alone proves nothing, and what is the program's is known by its marker. */
-function startTicksOf(pid: number): number {
-  try {
-    return readProcess(pid)?.startTicks ?? 0;
-  } catch {
-    return 0; // The program runs: for want of a descriptor to look at it, it is not called unstarted.
-  }
 }
 
 function notStarted(command: string, error: unknown): Launch {
