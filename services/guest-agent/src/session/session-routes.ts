@@ -111,11 +111,11 @@ async function attach(served: SessionsServed, request: AttachSessionRequest, str
           whileHeld: (end) => fence.onRaise(epoch, end),
         })
       : undefined;
-  if (size !== undefined && attachment !== undefined) session.resize(size);
   if (attachment !== undefined) {
     void stream.callerEnd.then((end) => {
       session.attachments.leave(attachment, attached, end.t === "ended" && end.clientClosed);
     });
+    if (size !== undefined) session.resize(size);
   }
   await follower.run({
     attachmentId: attachment?.id ?? "",
@@ -140,10 +140,12 @@ async function write(session: Session, fence: Fence, request: WriteSessionReques
     return { nextSequence: BigInt(next) };
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EIO")) throw error;
-    throw new AnsweredError(
-      "ATTACHMENT_NOT_FOUND",
-      `Input ${sequence} was not written: nobody reads the terminal of session ${session.wish.id} any more, its program is ending.`,
-      { session_id: session.wish.id, attachment_id: attachmentId },
+    throw input.withHalf(
+      new AnsweredError(
+        "ATTACHMENT_NOT_FOUND",
+        `Input ${sequence} was not written to its end: nobody reads the terminal of session ${session.wish.id} any more, its program is ending.`,
+        { session_id: session.wish.id, attachment_id: attachmentId },
+      ),
     );
   }
 }
