@@ -451,6 +451,19 @@ describe("L35 a handle that saw somebody else's suspend", () => {
 });
 
 describe("L35 a read while a start looks at a handle that says suspended", () => {
+  it("nor is a command told that it is suspended: it is being started", async () => {
+    await registry.open(id, openWish, patient);
+    await registry.suspend(id, suspendWish, patient);
+    on.cluster.foreignMode(id, "Running");
+    const look = on.cluster.plan.hold("readSandbox");
+    const opening = registry.open(id, openWish, patient);
+    await look.reached;
+    expect(await reasonOf(run())).toBe("WORKSPACE_NOT_READY");
+    look.release();
+    await opening;
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+
   it("tells what stands, not what the handle last confirmed", async () => {
     await registry.open(id, openWish, patient);
     await registry.suspend(id, suspendWish, patient);
@@ -594,6 +607,17 @@ describe("Get of a workspace that is open here", () => {
     expect((await run()).at(-1)?.t).toBe("exited");
     on.cluster.foreignDelete(id);
     expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+  });
+
+  it("whose pod was lost tells what stands by now, though nobody has called it since", async () => {
+    await registry.open(id, openWish, patient);
+    const state = async () => (await registry.read(id, false, patient)).view.state;
+    on.cluster.stored(id).pods = [];
+    expect(await state()).toBe("not_ready");
+    on.cluster.replacePod(id);
+    expect(await state()).toBe("running");
+    on.cluster.foreignMode(id, "Suspended");
+    expect(await state()).toBe("suspended");
   });
 
   it("shows the pod as it is now, and the guest's health when asked", async () => {

@@ -335,12 +335,13 @@ export class WorkspaceRegistry {
 }
 
 /**
- * What it says of a suspend may not hold any more. Suspended, and not looked at again: a start is on its way that may find it woken by
- * somebody, or a call that is refused on its state. Suspending, and nobody waits for the end of that.
+ * What it says may not hold any more. Suspended, and not looked at again: a start is on its way that may find it woken by
+ * somebody, or a call that is refused on its state. Suspending, or without a pod, and nobody waits for the end of that.
  */
 function maySayOldNews(entry: Entry): boolean {
   const { workspace } = entry;
-  if (workspace.state.t === "suspending") return !workspace.inTransition && !workspace.hasUnresolvedStop;
+  const isAsOnceSeen = workspace.state.t === "suspending" || workspace.state.t === "unbound";
+  if (isAsOnceSeen) return !workspace.inTransition && !workspace.hasUnresolvedStop;
   return workspace.state.t === "suspended" && !mayBeOutlived(entry);
 }
 
