@@ -1,5 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { CallSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import { CallSchema, HelloSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { frameTypes } from "../../packages/guest-link/src/frame.ts";
 import type { FuzzCase } from "./fuzz-case.ts";
 import { frameOf } from "./raw-link.ts";
@@ -26,6 +26,17 @@ export function corpus(): readonly FuzzCase[] {
     ),
     control("what only an agent says", [frameOf("control", frameTypes.reply, nothing, 1)], [], "finish"),
     control("half a header", [nothing, health.subarray(0, 4)], [], "finish"),
+    {
+      kind: "corpus: a version that nobody speaks",
+      role: "unproved",
+      chunks: [
+        frameOf("handshake", frameTypes.hello, toBinary(HelloSchema, create(HelloSchema, { protocolVersion: 7 }))),
+      ],
+      ending: "finish",
+      promised: [],
+      methods: [],
+      types: [frameTypes.hello],
+    },
     stream("EOF before OPEN", [frameOf("stream", frameTypes.eof, nothing)], [], "finish"),
     stream("END before OPEN", [frameOf("stream", frameTypes.end, nothing)], [], "finish"),
     stream(

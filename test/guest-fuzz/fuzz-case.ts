@@ -38,9 +38,9 @@ const emptyDraft = (): Draft => ({ chunks: [], promised: [], methods: [], types:
 /** The next case of this seed. */
 export function nextCase(random: Random, pools: Pools): FuzzCase {
   const dice = random.fraction();
-  if (dice < 0.42) return damaged(callsCase(random, pools), random);
-  if (dice < 0.92) return damaged(streamCase(random, pools), random);
-  if (dice < 0.96) return junkAfterProof(random);
+  if (dice < 0.44) return damaged(callsCase(random, pools), random);
+  if (dice < 0.95) return damaged(streamCase(random, pools), random);
+  if (dice < 0.975) return junkAfterProof(random);
   return strangerCase(random);
 }
 

@@ -29,13 +29,20 @@ export interface FuzzOptions {
   readonly seconds: number;
   readonly seed: number;
   readonly connections?: number;
+  /** Goes on beyond the time until so many have been played. */
+  readonly leastCases?: number;
+  /** How long an answer, or a close, may take: generous, since the machine may be busy. */
+  readonly answerWithinMs?: number;
+  /** Stops at the first thing that is wrong. */
+  readonly stopsAtFirst?: boolean;
 }
 
 const violationsMax = 10;
 const recentIds = 12;
 
 /** Sends the corpus, then cases of this seed for so long, from many connections at once, and looks after the agent meanwhile. */
-export async function fuzz(agent: AgentRun, { seconds, seed, connections = 12 }: FuzzOptions): Promise<FuzzReport> {
+export async function fuzz(agent: AgentRun, options: FuzzOptions): Promise<FuzzReport> {
+  const { seconds, seed, connections = 12, leastCases = 0, answerWithinMs = 20_000 } = options;
   const random = new Random(seed);
   const tally = new Tally();
   const violations: string[] = [];
@@ -43,7 +50,8 @@ export async function fuzz(agent: AgentRun, { seconds, seed, connections = 12 }:
   await beside.health(bounds.healthWithinMs);
   const [fdsBefore, rssBefore] = [agent.descriptors(), agent.rssBytes()];
   const endsAt = performance.now() + seconds * 1_000;
-  const goesOn = (): boolean => performance.now() < endsAt && violations.length < violationsMax && !agent.hasEnded();
+  const isWell = (): boolean => violations.length < (options.stopsAtFirst ? 1 : violationsMax) && !agent.hasEnded();
+  const goesOn = (): boolean => isWell() && (performance.now() < endsAt || tally.cases < leastCases);
   const attachmentIds: string[] = [];
   const onAttachment = (id: string): void => {
     attachmentIds.push(id);
@@ -81,7 +89,7 @@ export async function fuzz(agent: AgentRun, { seconds, seed, connections = 12 }:
     };
   };
   const play = async (one: FuzzCase): Promise<void> => {
-    const wrong = await playCase(agent, one, tally, onAttachment);
+    const wrong = await playCase(agent, one, { tally, answerWithinMs, onAttachment });
     if (wrong !== undefined && !agent.hasEnded()) violations.push(wrong);
   };
   const sender = async (): Promise<void> => {
@@ -97,10 +105,11 @@ export async function fuzz(agent: AgentRun, { seconds, seed, connections = 12 }:
       }
       if (!agent.hasEnded()) rssMost = Math.max(rssMost, agent.rssBytes());
       await beside.round();
+      if (options.stopsAtFirst) violations.push(...beside.wrong.splice(0));
     }
   };
 
-  for (const one of corpus()) await play(one);
+  for (const one of corpus()) if (isWell()) await play(one);
   await Promise.all([keeper(), ...Array.from({ length: connections }, sender)]);
 
   if (agent.hasEnded()) violations.push(`the agent ended:\n${agent.log().slice(-2_000)}`);

@@ -6,20 +6,24 @@ import type { FuzzCase } from "./fuzz-case.ts";
 import { RawLink, type Where } from "./raw-link.ts";
 import type { Tally } from "./tally.ts";
 
-/** How long an answer, or a close, may take on a machine that is busy. */
-export const answerWithinMs = 20_000;
+/** Where what a case brings about is told. */
+export interface Ears {
+  readonly tally: Tally;
+  /** How long an answer, or a close, may take. */
+  readonly answerWithinMs: number;
+  readonly onAttachment: (id: string) => void;
+}
 
 /** Plays one case. Resolves with what the agent did wrong; undefined: nothing. */
 export async function playCase(
   where: Where,
   played: FuzzCase,
-  tally: Tally,
-  onAttachment: (id: string) => void,
+  { tally, answerWithinMs, onAttachment }: Ears,
 ): Promise<string | undefined> {
   const link = new RawLink(where);
   try {
     const saw = (type: number): void => tally.sawFrame(type);
-    if (played.role !== "unproved" && !(await within(link.prove(played.role, saw)))) {
+    if (played.role !== "unproved" && !(await within(link.prove(played.role, saw), answerWithinMs))) {
       tally.refusedAtDoor += 1;
       return undefined; // The door may be full of strangers at the moment, and says so.
     }
@@ -45,11 +49,18 @@ export async function playCase(
         return undefined;
       case "finish":
         link.socket.end();
-        if (await within(link.closed.then(() => true))) return undefined;
+        if (
+          await within(
+            link.closed.then(() => true),
+            answerWithinMs,
+          )
+        )
+          return undefined;
         return `${played.kind}: the agent kept a connection that its caller had ended`;
       case "await": {
         const done = await within(
           Promise.race([answered.promise.then(() => "answered"), link.closed.then(() => "closed")]),
+          answerWithinMs,
         );
         if (open.size === 0) return undefined;
         if (done === "closed") tally.closedByAgent += 1;
@@ -62,10 +73,10 @@ export async function playCase(
 }
 
 /** Undefined when it takes too long. */
-async function within<T>(what: Promise<T>): Promise<T | undefined> {
+async function within<T>(what: Promise<T>, ms: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), answerWithinMs);
+    timer = setTimeout(() => resolve(undefined), ms);
   });
   try {
     return await Promise.race([what, late]);

@@ -6,6 +6,7 @@ const frameNames = new Map<number, string>(Object.entries(frameTypes).map(([name
 
 /** What a run has done, by method and by type of frame, both ways. */
 export class Tally {
+  /** Generated ones; those of the corpus are kept for another reason. */
   cases = 0;
   /** Proved, and at least one whole request of a method was sent. */
   reaching = 0;
@@ -17,8 +18,8 @@ export class Tally {
   readonly frames = new Map<string, number>([...frameNames.values()].map((name) => [name, 0]));
   readonly reasons = new Map<string, number>();
 
-  played({ methods, types, role }: FuzzCase): void {
-    this.cases += 1;
+  played({ kind, methods, types, role }: FuzzCase): void {
+    if (!kind.startsWith("corpus:")) this.cases += 1;
     if (role !== "unproved" && methods.some((name) => this.methods.has(name))) this.reaching += 1;
     for (const name of methods) {
       if (this.methods.has(name)) count(this.methods, name);
