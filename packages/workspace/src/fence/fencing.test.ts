@@ -243,6 +243,31 @@ describe("L21 the fence", () => {
   });
 });
 
+describe("L20 a take-over whose start then fails", () => {
+  it.each([
+    ["of a workspace that stands", () => on.cluster.seed(id, { stamps: { holderEpoch: "5" } }), "6"],
+    ["of one that it created", () => undefined, "1"],
+  ])("%s says which number it took: it holds the workspace", async (_what, prepare, epoch) => {
+    on.cluster.habits.podsStart = false;
+    prepare();
+    const wish = { ...openWish, readyTimeoutMs: 1_000, fencing: { t: "take_over" } } as const;
+    await expect(on.clock.runUntilSettled(a.open(wish, patient))).rejects.toMatchObject({
+      reason: "START_TIMEOUT",
+      metadata: { epoch },
+    });
+    expect(stored()).toBe(epoch);
+  });
+
+  it("says none where nothing was stored", async () => {
+    on.cluster.plan.fail("createSandbox", "refuse");
+    const error = await a
+      .open({ ...openWish, fencing: { t: "take_over" } }, patient)
+      .catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
+    expect(error).not.toHaveProperty("metadata.epoch");
+  });
+});
+
 describe("L23 a stop whose fence refuses it", () => {
   it("leaves everything as it was: the state, the pod, commands that run", async () => {
     await open(a, at(5));

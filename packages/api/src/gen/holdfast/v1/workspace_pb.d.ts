@@ -66,6 +66,7 @@ export declare type OpenWorkspaceRequest = Message<"holdfast.v1.OpenWorkspaceReq
   } | {
     /**
      * Take the stored number + 1: it is `holder_epoch` in the answer. No two calls get the same.
+     * An error after the number was stored names it (`epoch`): the workspace is held at it.
      *
      * @generated from field: bool take_over = 6;
      */
@@ -302,6 +303,7 @@ export declare type ResumeWorkspaceRequest = Message<"holdfast.v1.ResumeWorkspac
   } | {
     /**
      * Take the stored number + 1: it is `holder_epoch` in the answer. No two calls get the same.
+     * An error after the number was stored names it (`epoch`): the workspace is held at it.
      *
      * @generated from field: bool take_over = 3;
      */
