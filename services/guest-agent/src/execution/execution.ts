@@ -15,7 +15,8 @@ import { type LaunchNeeds, launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
 import { type Belonging, belongingOf, leaderGone, membersOf, type Process, recentMembersOf } from "./processes.ts";
-import { type SignalName, signalGroup } from "./signal-group.ts";
+import { signalGroup } from "./signal-group.ts";
+import type { SignalName } from "./signals.ts";
 import type { StartWish } from "./start-wish.ts";
 import type { Input, InputTaken, InputTurn, StreamedInput } from "./streamed-input.ts";
 

@@ -18,7 +18,9 @@ import {
 } from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type CallContext, type Router } from "@holdfast/guest-link";
 import { membersOf } from "../execution/processes.ts";
+import { parseSignal } from "../execution/signals.ts";
 import { invalid } from "../execution/start-wish.ts";
+import { expectBoot } from "../expect-boot.ts";
 import type { Fence } from "../fence/fence.ts";
 import { endSession } from "./end-session.ts";
 import type { Session } from "./session.ts";
@@ -26,7 +28,6 @@ import { SessionFollower } from "./session-follower.ts";
 import { rowOf } from "./session-rows.ts";
 import type { SessionTable } from "./session-table.ts";
 import { parseOpen, parseSessionId, parseSize } from "./session-wish.ts";
-import { parseSignal } from "./signals.ts";
 
 export interface SessionsServed {
   readonly table: SessionTable;
@@ -225,13 +226,4 @@ function offsetIn({ log, wish }: Session, offset: bigint): number {
 
 function assertTerminal({ wish }: Session): void {
   if (wish.kind !== "terminal") throw invalid("session_id", `names a detached program, which has no terminal`);
-}
-
-function expectBoot(expected: string, bootId: string): void {
-  if (expected === "" || expected === bootId) return;
-  throw new AnsweredError(
-    "GUEST_RESTARTED",
-    "Nothing was done: the guest's agent is another process than the one this call expected, and knows nothing of its sessions.",
-    { expected_boot_id: expected, boot_id: bootId },
-  );
 }
