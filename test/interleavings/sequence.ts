@@ -1,4 +1,5 @@
-import { judge, type Violation } from "./judge.ts";
+import { judge } from "./judge/judge.ts";
+import type { Violation } from "./judge/violation.ts";
 import { Play } from "./play.ts";
 import type { Sequence } from "./steps.ts";
 import type { Tally } from "./tally.ts";
@@ -32,7 +33,10 @@ export async function runSequence(
       });
     }
     if (violations.length > 0) return violations;
-    return [...(await endsUsable(world, play)), ...judge(world)];
+    const ends = await endsUsable(world, play);
+    await play.landLast();
+    const violated = [...ends, ...judge(world)];
+    return violated.length > 0 ? violated : [...(await endsUsable(world, play)), ...judge(world)];
   } finally {
     await world.stop();
   }

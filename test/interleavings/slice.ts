@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Violation } from "./judge.ts";
+import type { Violation } from "./judge/violation.ts";
 import { runSequence } from "./sequence.ts";
 import { type Sequence, type Step, sequences } from "./steps.ts";
 import { type Counts, Tally } from "./tally.ts";

@@ -19,8 +19,14 @@ export interface SentRequest {
 /** Told of each request: before it is sent, and how it was answered. */
 export interface TransportWitness {
   sent(request: SentRequest): void;
-  answered(request: SentRequest, how: string): void;
+  answered(request: SentRequest, answer: Answered): void;
+  /** How long the answer is on its way; undefined: it is there at once. */
+  delayOf(request: SentRequest): Promise<void> | undefined;
 }
+
+export type Answered =
+  | { readonly t: "ok"; readonly body: unknown }
+  | { readonly t: "refused" | "lost"; readonly why: string };
 
 /** Requests of the product's own Kubernetes client, carried out by a cluster in this process. */
 export class MemoryTransport implements ApiTransport {
@@ -41,11 +47,12 @@ export class MemoryTransport implements ApiTransport {
     const sent = { method: request.method, plural: resource.plural, name, body: request.body?.json };
     try {
       this.#witness.sent(sent);
-      const body = await orAborted(this.#carryOut(request), until);
-      this.#witness.answered(sent, "ok");
+      const body = await orAborted(this.#answer(request, sent), until);
+      this.#witness.answered(sent, { t: "ok", body });
       return { status: request.method === "POST" ? 201 : 200, body, retryAfterMs: undefined };
     } catch (error) {
-      this.#witness.answered(sent, String(error).slice(0, 120));
+      const why = String(error).slice(0, 120);
+      this.#witness.answered(sent, { t: error instanceof ApiStatusError ? "refused" : "lost", why });
       if (error instanceof ApiStatusError) {
         const seconds = error.status.details?.retryAfterSeconds;
         return {
@@ -79,6 +86,14 @@ export class MemoryTransport implements ApiTransport {
 
   close(): void {
     this.#closed.abort(new Error("the client is closed"));
+  }
+
+  async #answer(request: ApiRequest, sent: SentRequest): Promise<unknown> {
+    try {
+      return await this.#carryOut(request);
+    } finally {
+      await this.#witness.delayOf(sent);
+    }
   }
 
   async #carryOut({ method, path, query, body }: ApiRequest): Promise<unknown> {
