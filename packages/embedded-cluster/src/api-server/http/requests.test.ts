@@ -83,6 +83,27 @@ describe("the edge", () => {
     expect(await test.call("PUT", podsPath, {})).toMatchObject({ code: 405 });
   });
 
+  it.each(["..", "%2e%2e", "%2E.", ".", "%2e", "a%2Fb", "a\\..\\b", "%25"])(
+    "takes the name %s for no other object's, as a caller writes it",
+    async (name) => {
+      await test.call("POST", "/api/v1/namespaces", { metadata: { name: "kept" } });
+      const kept = { code: 200, body: { metadata: { name: "kept" }, status: { phase: "Active" } } };
+      for (const path of [`/api/v1/namespaces/kept/secrets/${name}`, `/api/v1/namespaces/kept/${name}`]) {
+        expect((await test.call("DELETE", path)).code, path).toBeOneOf([400, 404]);
+        expect(await test.call("GET", "/api/v1/namespaces/kept")).toMatchObject(kept);
+      }
+      const listed = await test.call("GET", `/api/v1/namespaces/${name}/secrets`);
+      expect(listed.body.items ?? []).toEqual([]);
+    },
+  );
+
+  it("refuses the names . and .. in the real server's words", async () => {
+    expect(await test.call("GET", `${secretsPath}/%2e%2e`)).toMatchObject({
+      code: 400,
+      body: { reason: "BadRequest", message: `Name parameter invalid: "..": may not be '..'` },
+    });
+  });
+
   it("takes 3 MiB of body and no more, and 1.5 MiB of object", async () => {
     const note = (bytes: number) => ({ ...secretObject("large"), data: { x: "a".repeat(bytes) } });
     expect(await test.call("POST", secretsPath, note(3 * 1024 * 1024))).toMatchObject({
