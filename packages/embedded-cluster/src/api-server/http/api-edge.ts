@@ -56,7 +56,7 @@ export class ApiEdge {
       await this.#answer(message, response, by);
     } catch (error) {
       // The caller left while its request was read, or a stream had begun: there is nobody to refuse.
-      if (response.headersSent || (message.destroyed && !(error instanceof ApiStatusError))) {
+      if (response.headersSent || (!message.complete && message.destroyed && !(error instanceof ApiStatusError))) {
         response.destroy();
         return;
       }

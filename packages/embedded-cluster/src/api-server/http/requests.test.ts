@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   claimsPath,
@@ -133,6 +134,23 @@ describe("the edge", () => {
     socket.destroy();
     await once(socket, "close");
     expect((await test.call("GET", "/readyz")).code).toBe(200);
+  });
+
+  it("answers a write that fails unforeseen, on a full disk say, with a 500 that names it, and logs it", async () => {
+    let isBroken = false;
+    const logged: string[] = [];
+    const broken = await openTestServer({
+      now: () => {
+        if (isBroken) throw new Error("database or disk is full");
+        return new Date();
+      },
+      log: pino({ level: "warn" }, { write: (line) => void logged.push(line) }),
+    });
+    isBroken = true;
+    const answer = await broken.call("POST", "/api/v1/namespaces", { metadata: { name: "a" } });
+    expect(answer).toMatchObject({ code: 500, body: { message: expect.stringContaining("disk is full") } });
+    expect(logged.join()).toContain("disk is full");
+    await broken.close();
   });
 
   it("answers 400 to a body that is no JSON, no object, or of another kind", async () => {
