@@ -60,9 +60,12 @@ export class ArmedFaults {
     this.#world.slowAnswers.clear();
   }
 
-  /** Whatever is still on its way is carried out. */
-  async landLast(): Promise<void> {
-    for (const late of this.#last.splice(0)) {
+  /** What is still on its way is carried out: every other one, or all. */
+  async landLast(which: "some" | "all"): Promise<void> {
+    const waiting = this.#last.splice(0);
+    const now = waiting.filter((_, at) => which === "all" || at % 2 === 0);
+    this.#last.push(...waiting.filter((late) => !now.includes(late)));
+    for (const late of now) {
       const { code } = await late.land();
       this.#tally.count("landed at the very end", code < 400 ? "applied" : "refused");
     }

@@ -96,8 +96,8 @@ export class Play {
   }
 
   /** What no request of the replicas waits for any more still happens. */
-  async landLast(): Promise<void> {
-    await this.#faults.landLast();
+  async landLast(which: "some" | "all"): Promise<void> {
+    await this.#faults.landLast(which);
     await this.#pass(30_000, 2);
   }
 

@@ -27,6 +27,10 @@ const { values } = parseArgs({
     /** With --trace: the simplest that fails likewise. */
     simplest: { type: "boolean", default: false },
     slice: { type: "boolean", default: false },
+    /** Stops at the first failure, and tells only that. */
+    "first-only": { type: "boolean", default: false },
+    /** The check itself is checked: it must fail without each guard of the product. */
+    "without-guards": { type: "boolean", default: false },
   },
 });
 
@@ -41,9 +45,33 @@ const from = whole("from", 0);
 const runs = whole("runs", 1);
 const { survey } = values;
 
-if (values.trace !== undefined) await trace(whole("trace", 0));
+const guard = process.env.HOLDFAST_WITHOUT_GUARD;
+if (guard !== undefined && process.env.HOLDFAST_GUARD_TAKEN !== guard) {
+  throw new Error(`the guard ${guard} is still in the product: its file was never loaded`);
+}
+
+if (values["without-guards"]) await checkGuards();
+else if (values["first-only"]) await first();
+else if (values.trace !== undefined) await trace(whole("trace", 0));
 else if (values.slice) await playForParent();
 else await check();
+
+async function checkGuards(): Promise<void> {
+  const { allMissed } = await import("./without-guards.ts");
+  const isGood = await allMissed(["--runs", String(runs), "--seed", String(seed), "--from", String(from)]);
+  if (!isGood) process.exitCode = 1;
+}
+
+async function first(): Promise<void> {
+  const { played, failures } = await playSlice({ seed, from, runs, survey: false });
+  const [failure] = failures;
+  if (!failure) return console.log(`${played} sequences, none failed`);
+  const [violation] = failure.violations;
+  console.log(
+    `broken: after ${played} sequences (seed ${seed}, ${failure.number}) ${violation?.promise}: ${violation?.what.slice(0, 200)}`,
+  );
+  process.exitCode = 1;
+}
 
 /** One of several processes that share a run. */
 async function playForParent(): Promise<void> {

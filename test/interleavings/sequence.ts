@@ -33,10 +33,12 @@ export async function runSequence(
       });
     }
     if (violations.length > 0) return violations;
-    const ends = await endsUsable(world, play);
-    await play.landLast();
-    const violated = [...ends, ...judge(world)];
-    return violated.length > 0 ? violated : [...(await endsUsable(world, play)), ...judge(world)];
+    for (const which of ["some", "all"] as const) {
+      await play.landLast(which);
+      const violated = [...(await endsUsable(world, play)), ...judge(world)];
+      if (violated.length > 0) return violated;
+    }
+    return [];
   } finally {
     await world.stop();
   }

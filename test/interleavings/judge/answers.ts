@@ -38,7 +38,7 @@ class Truth {
     const { verb } = this.#call;
     if (startVerbs.includes(verb)) return this.#ofStart(state, pod);
     if (verb === "destroy" && this.#some(isAbsent)) return undefined;
-    if (stopVerbs.includes(verb)) return this.#some(isStopped) ? undefined : "its pods were never all gone";
+    if (stopVerbs.includes(verb)) return this.#someOfFlight(isStopped) ? undefined : "its pods were never all gone";
     if (deleteVerbs.includes(verb)) return this.#someOfFlight(isAbsent) ? undefined : "the object was never gone";
     return verb === "read" ? this.#ofRead(state) : undefined;
   }
@@ -105,12 +105,10 @@ class Truth {
     return Math.min(...this.#moments.map(({ sandbox }) => storedEpochOf(sandbox)));
   }
 
-  /** L3: a delete shares the flight that is under way, and what that has seen. */
+  /** L3: a stop shares the flight that is under way, and what that has seen. */
   #someOfFlight(holds: (moment: Moment) => boolean): boolean {
-    const from = Math.min(
-      this.#call.fromRevision,
-      ...this.#overlapping(deleteVerbs).map((other) => other.fromRevision),
-    );
+    const verbs = deleteVerbs.includes(this.#call.verb) ? deleteVerbs : stopVerbs;
+    const from = Math.min(this.#call.fromRevision, ...this.#overlapping(verbs).map((other) => other.fromRevision));
     return this.#world.history.between(from, this.#call.toRevision ?? from).some(holds);
   }
 

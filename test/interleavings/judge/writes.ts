@@ -9,13 +9,18 @@ import { said, sandboxChanges, type Violation } from "./violation.ts";
 /** What was written on the cluster. */
 export function* writes(world: World): Iterable<Violation> {
   yield* deletes(world);
+  const landedMarks = new Set<string>();
   for (const { before, after } of sandboxChanges(world.history.all())) {
     const mark = writtenByOf(after.sandbox);
     if (!after.sandbox || mark === undefined || mark === writtenByOf(before.sandbox)) continue;
-    const write = world.writes.of(mark);
-    if (!write) continue; // A copy that somebody restored.
-    yield* landed(before, write);
-    yield* suspends(world, before, after, write);
+    const sent = world.writes.of(mark).filter(({ revision }) => revision <= after.revision);
+    const [write] = sent;
+    const isNew = before.sandbox?.metadata.uid !== after.sandbox.metadata.uid;
+    // A copy that somebody restored bears our marks.
+    if (!write || (isNew && (write.request.method !== "POST" || landedMarks.has(mark)))) continue;
+    landedMarks.add(mark);
+    yield* landed(before, sent);
+    yield* suspends(world, before, after, sent);
     yield* stores(before, after, write.call);
   }
   yield* taken(world);
@@ -39,14 +44,17 @@ function* deletes({ writes: log, history }: World): Iterable<Violation> {
 }
 
 /** L1, L24, L33: whenever a write lands, it lands on what its call had read, and on nothing that anybody wrote since. */
-function* landed({ sandbox }: Moment, { call, from, request }: SentWrite): Iterable<Violation> {
-  if (request.method !== "PATCH" || !sandbox) return;
-  const moved = from
-    ? contractOf(from.object).filter(([key, value]) => new Map(contractOf(sandbox)).get(key) !== value)
-    : [];
-  if (from && moved.length === 0) return;
-  const what = from ? moved.map(([key]) => key).join(", ") : "it had read nothing";
-  yield { promise: "a write lands only on what its call had read", what: `${what}, for ${said(call)}` };
+function* landed({ sandbox }: Moment, sent: readonly SentWrite[]): Iterable<Violation> {
+  if (!sandbox || sent.some(({ request }) => request.method === "POST")) return;
+  const moved = sent.map(({ from }) => (from ? movedBetween(from.object, sandbox) : ["it had read nothing"]));
+  if (moved.some((what) => what.length === 0)) return;
+  const what = `${moved.at(-1)?.join(", ")}, for ${said(sent[0]?.call)}`;
+  yield { promise: "a write lands only on what its call had read", what };
+}
+
+function movedBetween(before: KubeObject, now: KubeObject): readonly string[] {
+  const after = new Map(contractOf(now));
+  return contractOf(before).flatMap(([key, value]) => (after.get(key) === value ? [] : [key]));
 }
 
 function contractOf(sandbox: KubeObject): readonly (readonly [string, string | undefined])[] {
@@ -63,13 +71,14 @@ function* suspends(
   { history, writes: log }: World,
   before: Moment,
   after: Moment,
-  write: SentWrite,
+  sent: readonly SentWrite[],
 ): Iterable<Violation> {
-  if (!write.suspends || modeOf(before.sandbox) !== "Running") return;
+  const write = sent.at(-1);
+  if (!write?.suspends || modeOf(before.sandbox) !== "Running") return;
   const { call, from, revision } = write;
   if (call && stopVerbs.includes(call.verb)) return;
   const isFailedStart = call !== undefined && startVerbs.includes(call.verb) && call.answer?.t !== "ok";
-  const isItsOwn = log.of(writtenByOf(before.sandbox))?.call === call;
+  const isItsOwn = log.of(writtenByOf(before.sandbox))[0]?.call === call;
   if (!isFailedStart || call.leavesOnFailure || !isItsOwn) {
     yield { promise: "no suspend that nobody asked for", what: `at ${after.revision}, for ${said(call)}` };
     return;

@@ -102,8 +102,9 @@ export class ModelGuests {
 
   /** Where a call arrives, unless something is in its way. */
   async reach(address: GuestAddress, verb: GuestVerb, isAlive: () => boolean): Promise<"lost_after" | undefined> {
-    const stands = this.#pods.addressOf(address.podUid) === address.host && !this.#pods.isCut(address.host);
-    if (!isAlive() || !stands) throw new GuestNotReached("no-connection", "connect ECONNREFUSED");
+    const stands = (): boolean =>
+      isAlive() && this.#pods.addressOf(address.podUid) === address.host && !this.#pods.isCut(address.host);
+    if (!stands()) throw new GuestNotReached("no-connection", "connect ECONNREFUSED");
     const at = this.#faults.findIndex((one) => one.verb === verb);
     if (at < 0) return undefined;
     const [met] = this.#faults.splice(at, 1);
@@ -114,7 +115,7 @@ export class ModelGuests {
     if (met?.fault === "lost_before") throw new GuestLost("the connection was cut");
     if (met?.fault === "slow") {
       await new Promise<void>((resolve) => this.#clock.schedule(400, resolve));
-      if (!isAlive()) throw new GuestLost("the process that asked is gone");
+      if (!stands()) throw new GuestLost("the connection was cut while it was slow");
       return undefined;
     }
     return "lost_after";

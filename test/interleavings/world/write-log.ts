@@ -54,18 +54,27 @@ export class WriteLog {
     const write = this.writes.find((one) => one.request === request);
     if (write) write.answered = how;
     if (how === "ok" && request.plural === "sandboxes" && request.name !== "" && request.method !== "DELETE" && object)
-      this.#seen.set(currentCall(), { object, askedAt });
+      this.#see(currentCall(), { object, askedAt });
   }
 
-  /** The write that left this mark; undefined: none of ours. */
-  of(writtenBy: string | undefined): SentWrite | undefined {
-    return writtenBy === undefined ? undefined : this.writes.findLast((write) => write.writtenBy === writtenBy);
+  /** Of answers that overtook each other the newest counts. */
+  #see(call: CallRecord | undefined, seen: Seen): void {
+    const known = this.#seen.get(call);
+    if (known && versionOf(known) > versionOf(seen)) return;
+    this.#seen.set(call, seen);
+  }
+
+  /** The write that left this mark, and its repeats; none: it is not ours. */
+  of(writtenBy: string | undefined): readonly SentWrite[] {
+    return writtenBy === undefined ? [] : this.writes.filter((write) => write.writtenBy === writtenBy);
   }
 
   deletes(plural: string): readonly SentWrite[] {
     return this.writes.filter(({ request }) => request.method === "DELETE" && request.plural === plural);
   }
 }
+
+const versionOf = ({ object }: Seen): number => Number(object.metadata.resourceVersion);
 
 interface Operation {
   readonly op: string;
