@@ -185,9 +185,12 @@ export class ExecutionTable {
   }
 }
 
+/** What an argument costs beside its bytes. */
+const argCostBytes = 24;
+
 /** What a record keeps of its request. */
 function requestBytesOf({ command, args }: StartWish): number {
-  return args.reduce((sum, arg) => sum + Buffer.byteLength(arg), Buffer.byteLength(command));
+  return args.reduce((sum, arg) => sum + Buffer.byteLength(arg) + argCostBytes, Buffer.byteLength(command));
 }
 
 function tooMany(): AnsweredError {
