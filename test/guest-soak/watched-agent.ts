@@ -13,7 +13,7 @@ export interface Held {
 }
 
 /** A uid that nobody else runs under, so that a limit on its processes is this agent's alone. */
-const soakUid = 61_256;
+const soakUid = 100_000 + (process.pid % 50_000);
 export const pidsLimit = 256;
 
 /** How many processes and threads the agent and all that it starts may have, and why not fewer. */

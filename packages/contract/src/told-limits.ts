@@ -50,6 +50,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   leftovers_named_max: guest.leftoversNamedMax,
 
   sessions_max: guest.sessionsMax,
+  session_args_max_bytes: guest.sessionArgsMaxBytes,
   session_ring_max_bytes: guest.sessionRingMaxBytes,
   session_input_max_bytes: guest.sessionInputMaxBytes,
   session_read_max_bytes: guest.sessionReadMaxBytes,

@@ -41,7 +41,7 @@ function tableOf() {
     quiet: new Quiet(),
   });
   onTestFinished(async () => {
-    await table.stop(0);
+    await Promise.allSettled(table.running.map((execution) => execution.end("agent-stopped", 0)));
     rmSync(root, { recursive: true });
   });
   return { table, clock };

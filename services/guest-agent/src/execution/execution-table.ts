@@ -124,11 +124,6 @@ export class ExecutionTable {
     return [...this.#records.values()].filter((execution) => execution.state.t === "unconfirmed");
   }
 
-  /** Ends everything that runs, and resolves when that is over or found impossible. */
-  async stop(graceMs: number): Promise<void> {
-    await Promise.allSettled(this.running.map((execution) => execution.end("agent-stopped", graceMs)));
-  }
-
   #refuseIfBuried(wish: StartWish): void {
     const stone = this.#tombstones.get(wish.id);
     if (stone === undefined) return;
@@ -190,9 +185,12 @@ export class ExecutionTable {
   }
 }
 
+/** What an argument costs beside its bytes. */
+const argCostBytes = 24;
+
 /** What a record keeps of its request. */
 function requestBytesOf({ command, args }: StartWish): number {
-  return args.reduce((sum, arg) => sum + Buffer.byteLength(arg), Buffer.byteLength(command));
+  return args.reduce((sum, arg) => sum + Buffer.byteLength(arg) + argCostBytes, Buffer.byteLength(command));
 }
 
 function tooMany(): AnsweredError {

@@ -140,5 +140,5 @@ function hashOf(command: Command, timeoutMs: number | undefined): string {
 
 /** A request that cannot be served as it is. */
 export function invalid(field: string, description: string): AnsweredError {
-  return new AnsweredError("INVALID_REQUEST", `Nothing was started: ${field} ${description}.`, { field });
+  return new AnsweredError("INVALID_REQUEST", `Nothing was done: ${field} ${description}.`, { field });
 }

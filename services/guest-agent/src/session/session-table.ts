@@ -99,12 +99,13 @@ export class SessionTable {
     const session = new Session(wish, `${markerName}=${marker}`, { clock, calls, budget: this.#budget });
     // The former one keeps its place until the new one runs: what it wrote can be read as long as nothing took its place.
     this.#opening.add(wish.id);
+    let takeBack = (): void => undefined;
     try {
-      ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
+      takeBack = ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
       await session.start(cwd, { ...environment, ...wish.env, [markerName]: marker });
     } catch (error) {
       session.dispose();
-      if (former === undefined) ids.forget(wish.id);
+      if (former === undefined) takeBack();
       throw error;
     } finally {
       this.#opening.delete(wish.id);
