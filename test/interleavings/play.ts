@@ -172,8 +172,10 @@ export class Play {
     inCall(record, () => this.#make(replica, step, caller, gone.signal)).then(
       (told) => end({ t: "ok", ...told }),
       (error: Error) => {
-        if (error === left) record.isAbandoned = true;
-        const reason = error instanceof HoldfastError ? error.reason : error === left ? "caller left" : "DEFECT";
+        // Whatever it fails with once its caller is away, nobody hears it.
+        if (gone.signal.aborted) record.isAbandoned = true;
+        const isNamed = error instanceof HoldfastError;
+        const reason = gone.signal.aborted ? "caller left" : isNamed ? error.reason : "DEFECT";
         end({ t: "error", reason, error });
       },
     );

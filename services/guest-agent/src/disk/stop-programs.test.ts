@@ -137,6 +137,6 @@ describe("stopping what runs", () => {
     let looks = 0;
     const stale: ProcessScope = { kind: "owned-sessions", members: () => (looks++ === 0 ? [former] : []) };
     expect(await stopPrograms(stale, 0, never)).toMatchObject({ stopped: [], left: [] });
-    expect(stateOf(stranger.pid)).toBe("S");
+    await eventually(() => stateOf(stranger.pid) === "S"); // Alive, and not stopped: on a busy machine it may run a moment longer.
   });
 });
