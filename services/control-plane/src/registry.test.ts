@@ -408,10 +408,11 @@ describe("L35 a handle that says suspended", () => {
     expect(on.cluster.plan.count("readSandbox") - before).toBe(1);
   });
 
-  it("stands when the read fails: what it has confirmed is still its word", async () => {
+  it("refuses without a word of its state when it cannot look: somebody may have woken it; the handle stands", async () => {
     on.cluster.plan.fail("readSandbox", "unavailable");
-    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
+    expect(await reasonOf(run())).toBe("CLUSTER_UNAVAILABLE");
     expect(registry.size).toBe(1);
+    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
   });
 
   it("is not what Get says when it cannot look: somebody may have woken it", async () => {

@@ -193,8 +193,11 @@ export class WorkspaceRegistry {
 
   /** The handle for a data-plane call: open here, or adopted. Whoever comes during an adoption joins it. */
   async #require(id: WorkspaceId, caller: AbortSignal): Promise<Entry> {
-    await this.#dropIfOutlived(id, caller);
+    const look = await this.#dropIfOutlived(id, caller);
     const standing = this.#live(id);
+    if (look === "failed" && standing && mayBeOutlived(standing) && !standing.workspace.hasUnresolvedStop) {
+      throw notLookedAt(id);
+    }
     if (standing && !this.#adoptions.has(id)) return standing;
     await this.#adopted(id, caller);
     const adopted = this.#live(id);
@@ -343,6 +346,14 @@ function maySayOldNews(entry: Entry): boolean {
   const isAsOnceSeen = workspace.state.t === "suspending" || workspace.state.t === "unbound";
   if (isAsOnceSeen) return !workspace.inTransition && !workspace.hasUnresolvedStop;
   return workspace.state.t === "suspended" && !mayBeOutlived(entry);
+}
+
+/** L35: what the handle last confirmed may be old news, and is no reason to refuse a call. */
+function notLookedAt(id: WorkspaceId): HoldfastError {
+  return new HoldfastError("CLUSTER_UNAVAILABLE", {
+    message: `The call was not carried out: workspace ${id} did not run when it was last seen, and whether it does now could not be read. Nothing was sent. Call again.`,
+    metadata: { workspace_id: id },
+  });
 }
 
 function mayBeOutlived({ workspace, calls }: Entry): boolean {
