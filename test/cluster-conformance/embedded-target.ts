@@ -1,12 +1,16 @@
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { guestAgentImage, startEmbeddedCluster } from "@holdfast/embedded-cluster";
+import { type EmbeddedCluster, guestAgentImage, startEmbeddedCluster } from "@holdfast/embedded-cluster";
 import { pino } from "pino";
 import { openTarget, type Target } from "./target.ts";
 
+export interface PlainCluster extends AsyncDisposable {
+  readonly cluster: EmbeddedCluster;
+}
+
 /** An embedded cluster for one run, whose pods run what their command says. */
-export async function startEmbeddedTarget(): Promise<Target & { readonly kubeconfig: string }> {
+export async function startPlainCluster(): Promise<PlainCluster> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-conformance-"));
   const directory = await mkdtemp(join(tmpdir(), "holdfast-agent-"));
   await chmod(directory, 0o755); // a pod's user is not ours
@@ -17,20 +21,25 @@ export async function startEmbeddedTarget(): Promise<Target & { readonly kubecon
     agent: { image: guestAgentImage, nodePath: process.execPath, directory, entry: "main.mjs" },
     log: pino({ level: "silent" }),
   });
-  const target = await openTarget({ kubeconfig: cluster.kubeconfigPath, compact: compactionOf(cluster) });
   return {
-    ...target,
-    kubeconfig: cluster.kubeconfigPath,
+    cluster,
     [Symbol.asyncDispose]: async () => {
-      await target[Symbol.asyncDispose]();
       await cluster.stop();
       for (const path of [folder, directory]) await rm(path, { recursive: true, force: true, maxRetries: 3 });
     },
   };
 }
 
-function compactionOf(cluster: object): (() => Promise<void>) | undefined {
-  if (!("compact" in cluster) || typeof cluster.compact !== "function") return undefined;
-  const compact: unknown = cluster.compact.bind(cluster);
-  return async () => void (typeof compact === "function" && (await compact()));
+/** The suite's target on an embedded cluster of its own. */
+export async function startEmbeddedTarget(): Promise<Target> {
+  const plain = await startPlainCluster();
+  const { cluster } = plain;
+  const target = await openTarget({ kubeconfig: cluster.kubeconfigPath, compact: async () => cluster.compact() });
+  return {
+    ...target,
+    [Symbol.asyncDispose]: async () => {
+      await target[Symbol.asyncDispose]();
+      await plain[Symbol.asyncDispose]();
+    },
+  };
 }

@@ -209,6 +209,8 @@ function errorIsTrue(
     some(({ sandbox }) => sandbox !== undefined && holds(storedEpochOf(sandbox)));
   switch (reason) {
     case "HOLDER_EPOCH_SUPERSEDED":
+      // A take-over that failed has told its number to nobody: it was 1 or more.
+      if (call.verb === "take_over") return stored((one) => one > 1) ? undefined : "nobody took over after it";
       return epoch !== undefined && stored((one) => one > epoch) ? undefined : "no higher epoch was stored";
     case "HOLDER_EPOCH_NOT_TAKEN":
       return epoch !== undefined && stored((one) => one < epoch) ? undefined : "no lower epoch was stored";

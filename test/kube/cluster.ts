@@ -8,8 +8,9 @@ import { type Faults, guestAgentImage, startEmbeddedCluster } from "@holdfast/em
 import { connectKube, type KubeCluster, type KubeOptions } from "@holdfast/kube";
 import type { CreateWish, PodReading, SandboxReading } from "@holdfast/workspace";
 import { pino } from "pino";
+import { givenKubeconfig, openGivenNamespace } from "../given-cluster.ts";
 
-/** An embedded cluster whose pods run a program that only stays, and a client of it. */
+/** An embedded cluster whose pods run a program that only stays, or a namespace of the given one, and a client of it. */
 export interface TestCluster extends AsyncDisposable {
   readonly cluster: KubeCluster;
   readonly faults: Faults;
@@ -22,6 +23,35 @@ const staying = "process.on('SIGTERM', () => process.exit(0)); setInterval(() =>
 
 export async function startTestCluster(): Promise<TestCluster> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-kube-"));
+  const under = givenKubeconfig === undefined ? await startEmbedded(folder) : await onGiven(givenKubeconfig, folder);
+  const warnings: string[] = [];
+  const log = { info: () => undefined, warn: (line: string) => void warnings.push(line), error: () => undefined };
+  const access = { kubeconfigPath: under.kubeconfigPath };
+  const connect = (more: Partial<KubeOptions> = {}) => connectKube({ access, disk: "filesystem", log, ...more });
+  const cluster = await connect();
+  return {
+    cluster,
+    get faults() {
+      return under.faults;
+    },
+    kubeconfigPath: under.kubeconfigPath,
+    warnings,
+    connect,
+    [Symbol.asyncDispose]: async () => {
+      await cluster.close();
+      await under[Symbol.asyncDispose]();
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+}
+
+/** What a client stands on. */
+interface Underlying extends AsyncDisposable {
+  readonly kubeconfigPath: string;
+  readonly faults: Faults;
+}
+
+async function startEmbedded(folder: string): Promise<Underlying> {
   const directory = await mkdtemp(join(tmpdir(), "holdfast-agent-"));
   await chmod(directory, 0o755); // a pod's user is not ours
   await writeFile(join(directory, "main.mjs"), staying);
@@ -31,22 +61,24 @@ export async function startTestCluster(): Promise<TestCluster> {
     agent: { image: guestAgentImage, nodePath: process.execPath, directory, entry: "main.mjs" },
     log: pino({ level: "silent" }),
   });
-  const warnings: string[] = [];
-  const log = { info: () => undefined, warn: (line: string) => void warnings.push(line), error: () => undefined };
-  const access = { kubeconfigPath: embedded.kubeconfigPath };
-  const connect = (more: Partial<KubeOptions> = {}) => connectKube({ access, disk: "filesystem", log, ...more });
-  const cluster = await connect();
   return {
-    cluster,
-    faults: embedded.faults,
     kubeconfigPath: embedded.kubeconfigPath,
-    warnings,
-    connect,
+    faults: embedded.faults,
     [Symbol.asyncDispose]: async () => {
-      await cluster.close();
       await embedded.stop();
-      for (const path of [folder, directory]) await rm(path, { recursive: true, force: true, maxRetries: 3 });
+      await rm(directory, { recursive: true, force: true, maxRetries: 3 });
     },
+  };
+}
+
+async function onGiven(kubeconfig: string, folder: string): Promise<Underlying> {
+  const namespace = await openGivenNamespace(kubeconfig, folder);
+  return {
+    kubeconfigPath: namespace.kubeconfigPath,
+    get faults(): never {
+      throw new Error("the given cluster cannot be made to fail");
+    },
+    [Symbol.asyncDispose]: () => namespace[Symbol.asyncDispose](),
   };
 }
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all([a?.stop(), b?.stop()]);
-  await cluster?.stop();
+  await cluster?.[Symbol.asyncDispose]();
   await folder?.[Symbol.asyncDispose]();
 }, 60_000);
 

@@ -84,7 +84,7 @@ describe("files", () => {
   }, 60_000);
   afterAll(async () => {
     await service?.stop();
-    await cluster?.stop();
+    await cluster?.[Symbol.asyncDispose]();
     await folder?.[Symbol.asyncDispose]();
   });
 

@@ -10,6 +10,7 @@ import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { clusterReady, type ServiceProcess, serviceReady, startServiceProcess } from "../../tools/service-process.ts";
+import { givenKubeconfig, openGivenNamespace } from "../given-cluster.ts";
 
 /** Clients of one service. */
 export interface Clients {
@@ -55,11 +56,12 @@ export async function dataFolder(): Promise<AsyncDisposable & { readonly path: s
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true, maxRetries: 3 }) };
 }
 
-/** A service on an embedded cluster in the same process. */
+/** A service on an embedded cluster in the same process, or on the given cluster. */
 export async function startService(
   dataDir: string,
   flags: readonly string[] = [],
 ): Promise<ServiceProcess & Clients & { target: string }> {
+  if (givenKubeconfig !== undefined) return await startServiceOnGiven(givenKubeconfig, dataDir, flags);
   const service = await startServiceProcess(
     ["serve", "--listen", "127.0.0.1:0", "--web-listen", "127.0.0.1:0", "--data-dir", dataDir, ...flags],
     serviceReady,
@@ -68,8 +70,31 @@ export async function startService(
   return { ...service, ...clientsOf(target), target };
 }
 
-/** An embedded cluster alone; `flags` are what a service needs to use it. */
-export async function startCluster(dataDir: string): Promise<ServiceProcess & { flags: readonly string[] }> {
+async function startServiceOnGiven(kubeconfig: string, dataDir: string, flags: readonly string[]) {
+  const namespace = await openGivenNamespace(kubeconfig, dataDir);
+  const service = await startServiceOn([...namespace.flags, ...flags]);
+  return {
+    ...service,
+    [Symbol.asyncDispose]: async () => {
+      await service.stop();
+      await namespace[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What a service needs to use a cluster that runs apart from it. */
+export interface ClusterApart extends AsyncDisposable {
+  readonly flags: readonly string[];
+}
+
+/** An embedded cluster alone, or a namespace of the given one. */
+export async function startCluster(dataDir: string): Promise<ClusterApart> {
+  if (givenKubeconfig !== undefined) return await openGivenNamespace(givenKubeconfig, dataDir);
+  return await startEmbedded(dataDir);
+}
+
+/** An embedded cluster alone, whatever is given: for tests that stop and kill it. */
+export async function startEmbedded(dataDir: string): Promise<ServiceProcess & { flags: readonly string[] }> {
   const cluster = await startServiceProcess(["cluster", "--data-dir", dataDir], clusterReady);
   return { ...cluster, flags: (cluster.announced[1] ?? "").trim().split(/\s+/) };
 }

@@ -3,6 +3,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { OperatingMode, type WatchWorkspacesResponse } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { ServerService } from "@holdfast/api/holdfast/v1/server_pb";
 import { describe, expect, it } from "vitest";
+import { givenKubeconfig } from "../given-cluster.ts";
 import {
   type Clients,
   dataFolder,
@@ -140,7 +141,7 @@ describe("WatchWorkspaces of real services", () => {
     expect((await reasonOf(otherFilter.next())).reason).toBe("INVALID_REQUEST");
   });
 
-  it("goes on from a bookmark after the service was killed, and starts anew on another cluster", async () => {
+  it("goes on from a bookmark after the service was killed", async () => {
     await using folder = await dataFolder();
     await using cluster = await startCluster(folder.path);
     const first = await startServiceOn(cluster.flags);
@@ -153,10 +154,25 @@ describe("WatchWorkspaces of real services", () => {
 
     await using second = await startServiceOn(cluster.flags);
     const resumed = watching(second, { bookmark });
-    const { words } = await resumed.untilBookmark();
+    const words: string[] = [];
+    // A bookmark may come between two changes.
+    while (!words.includes("removed one")) words.push(...(await resumed.untilBookmark()).words);
     expect(words.filter((word) => word !== "changed one")).toEqual(["removed one"]);
     resumed.end();
+  });
 
+  // Two namespaces of one given cluster are not two clusters: a bookmark of another namespace is refused.
+  it.skipIf(givenKubeconfig !== undefined)("starts anew with a bookmark of another cluster", async () => {
+    await using folder = await dataFolder();
+    let bookmark: string;
+    {
+      await using service = await startService(folder.path);
+      await service.workspaces.openWorkspace({ workspaceId: "one" });
+      await service.workspaces.openWorkspace({ workspaceId: "two" });
+      const watch = watching(service);
+      ({ bookmark } = await watch.untilBookmark());
+      watch.end();
+    }
     await using elsewhere = await dataFolder();
     await using other = await startService(elsewhere.path);
     const restarted = watching(other, { bookmark });

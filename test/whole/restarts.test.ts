@@ -6,7 +6,7 @@ import {
   processesNaming,
   reasonOf,
   shell,
-  startCluster,
+  startEmbedded,
   startService,
   startServiceOn,
 } from "./harness.ts";
@@ -49,7 +49,7 @@ describe("restarts", () => {
 
   it("goes on with the same pod when only the service is killed", async () => {
     await using folder = await dataFolder();
-    await using cluster = await startCluster(folder.path);
+    await using cluster = await startEmbedded(folder.path);
     const first = await startServiceOn(cluster.flags);
     const opened = await first.workspaces.openWorkspace({ workspaceId: "kept" });
     await first.kill();
@@ -62,7 +62,7 @@ describe("restarts", () => {
 
   it("finds every workspace again when only the cluster is killed and started", async () => {
     await using folder = await dataFolder();
-    const first = await startCluster(folder.path);
+    const first = await startEmbedded(folder.path);
     await using service = await startServiceOn(first.flags);
     await service.workspaces.openWorkspace({ workspaceId: "kept" });
     await shell(service, "kept", "echo kept > note && sync");
@@ -73,7 +73,7 @@ describe("restarts", () => {
     });
     expect((await reasonOf(meanwhile)).reason).toBe("CLUSTER_UNAVAILABLE");
 
-    await using second = await startCluster(folder.path);
+    await using second = await startEmbedded(folder.path);
     expect(second.flags).toEqual(first.flags);
     await using other = await startServiceOn(second.flags);
     const text = await eventually(60_000, async () => {

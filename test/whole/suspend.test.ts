@@ -18,11 +18,12 @@ async function addStubbornTemplate(dataDir: string, graceSeconds: number): Promi
   config.loadFromFile(join(dataDir, "kubeconfig"));
   const api = config.makeApiClient(CustomObjectsApi);
   const { group, version, plural } = templateResource;
+  const namespace = config.getContextObject(config.getCurrentContext())?.namespace ?? "default";
   const template = (await api.getNamespacedCustomObject({
     group,
     version,
     plural,
-    namespace: "default",
+    namespace,
     name: "default",
   })) as Template;
   const pod = template.spec.podTemplate.spec;
@@ -35,7 +36,7 @@ async function addStubbornTemplate(dataDir: string, graceSeconds: number): Promi
     "trap '' TERM; /opt/holdfast/node /opt/holdfast/agent/main.mjs & while :; do wait; sleep 0.1; done",
   ];
   const body = { ...template, metadata: { name: "stubborn" } };
-  await api.createNamespacedCustomObject({ group, version, plural, namespace: "default", body });
+  await api.createNamespacedCustomObject({ group, version, plural, namespace, body });
 }
 
 describe("suspend", () => {

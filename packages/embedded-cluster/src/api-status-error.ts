@@ -49,3 +49,14 @@ export class ApiStatusError extends Error {
 export function isApiStatus(error: unknown, code: number): error is ApiStatusError {
   return error instanceof ApiStatusError && error.code === code;
 }
+
+/**
+ * Tells whether a patch that named a uid was refused because the object is gone (404) or its name is another's by now
+ * (422: the patch would change the uid). A 409 is neither: the patch met other writes and may be sent again.
+ */
+export function isOfAnother(error: unknown): boolean {
+  if (isApiStatus(error, 404)) return true;
+  return (
+    isApiStatus(error, 422) && error.status.details?.causes?.some((cause) => cause.field === "metadata.uid") === true
+  );
+}

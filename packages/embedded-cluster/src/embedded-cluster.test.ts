@@ -104,6 +104,9 @@ describe("an embedded cluster", () => {
 
     const first = await ready(client);
     await evalIn(first, 'fs.writeFileSync("/workspace/kept", "from the first pod")');
+    await evalIn(first, 'console.log("said by the first pod")');
+    const log = async () => (await client.call("GET", `${podsPath}/s/log?tailLines=1`)).body;
+    await expect.poll(log).toBe("said by the first pod\n");
     await setMode("Suspended");
     await untilSandbox(client, (sandbox) => has(sandbox, "Suspended", "True"));
     expect((await client.call("GET", `${podsPath}/s`)).code).toBe(404);
@@ -115,6 +118,53 @@ describe("an embedded cluster", () => {
     await client.call("DELETE", `${sandboxesPath}/s`, { propagationPolicy: "Foreground" });
     await untilSandbox(client, (sandbox) => sandbox === undefined);
     expect((await client.call("GET", claimsPath)).body.items).toEqual([]);
+  });
+});
+
+describe("the fault knobs of an embedded cluster", () => {
+  it("reach its node, its controller and the network alike, and its history can be compacted", async () => {
+    const { kubeconfigPath, faults, compact } = await start();
+    const client = rawClient(kubeconfigPath);
+    const seen = faults.record();
+    const taken = faults.node.holdScheduling({ name: "s" });
+    const { podTemplate, volumeClaimTemplates } = (await client.call("GET", templatePath)).body.spec;
+    podTemplate.spec.containers[0].readinessProbe = { tcpSocket: { port: 1024 }, periodSeconds: 1 };
+    await client.call("POST", sandboxesPath, { metadata: { name: "s" }, spec: { podTemplate, volumeClaimTemplates } });
+    const scheduled = async () =>
+      (await client.call("GET", `${podsPath}/s`)).body.status?.conditions?.find(
+        (item: Answered) => item.type === "PodScheduled",
+      );
+    await expect.poll(scheduled).toMatchObject({ status: "False", reason: "Unschedulable" });
+    taken();
+    const before = await ready(client);
+    expect(new Set(seen.requests.map(({ by }) => by))).toEqual(new Set(["client", "controller", "node"]));
+
+    await faults.node.killContainer({ name: "s" });
+    const restarts = async () =>
+      (await client.call("GET", `${podsPath}/s`)).body.status.containerStatuses[0].restartCount;
+    await expect.poll(restarts).toBe(1);
+    expect((await ready(client)).uid).toBe(before.uid);
+    compact();
+    expect((await client.call("GET", `${podsPath}?resourceVersion=1&resourceVersionMatch=Exact`)).code).toBe(410);
+    await faults.node.evict({ name: "s" });
+    expect((await client.call("GET", `${podsPath}/s`)).body.status).toMatchObject({
+      phase: "Failed",
+      reason: "Evicted",
+    });
+  });
+
+  it("hold nobody up who stops", async () => {
+    const { kubeconfigPath, faults, stop } = await start();
+    const held = faults.hold({ by: "client", verb: "create" });
+    const creating = rawClient(kubeconfigPath)
+      .call("POST", podsPath, { metadata: { name: "p" } })
+      .then(
+        () => "answered",
+        () => "cut",
+      );
+    await held.reached;
+    await stop();
+    expect(["answered", "cut"]).toContain(await creating);
   });
 });
 

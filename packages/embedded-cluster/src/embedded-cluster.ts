@@ -4,7 +4,7 @@ import { systemClock } from "./clock.ts";
 import { FaultPlan } from "./faults/fault-plan.ts";
 import type { Faults } from "./faults/faults.ts";
 import { faultyApi } from "./faults/faulty-api.ts";
-import { type AgentProgram, type Isolation, startLocalNode } from "./local-node/index.ts";
+import { type AgentProgram, type Isolation, readContainerLog, startLocalNode } from "./local-node/index.ts";
 import { startSandboxController } from "./sandbox-controller/sandbox-controller.ts";
 import { seed } from "./seed.ts";
 
@@ -63,6 +63,7 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions): Pro
       port: options.port ?? 0,
       log: log.child({ part: "api-server" }),
       faults,
+      readLog: (uid, container) => readContainerLog(dataDir, uid, container),
       servesFaults: options.allowFaults === true,
     });
     stops.push(() => server.stop());

@@ -438,4 +438,28 @@ export const lists: readonly ConformanceCase[] = [
       }
     },
   },
+  {
+    id: "lists/order",
+    title: "items come ordered by name, whatever order they were made in",
+    source,
+    run: async (stage) => {
+      const label = stage.name("group");
+      const names = ["c", "a", "b10", "b2", "b-1", "b.1"].map((item) => stage.name(item));
+      for (const name of names) await stage.create("secrets", secretObject(name, { labels: { group: label } }));
+      const query = { labelSelector: `group=${label}` };
+      const whole = namesIn(await stage.do("GET", stage.path("secrets"), { query }));
+      stage.note("order", whole);
+      const paged: string[] = [];
+      for (let token = ""; ; ) {
+        const page = { ...query, limit: "2", ...(token === "" ? {} : { continue: token }) };
+        const list = await stage.do("GET", stage.path("secrets"), { query: page });
+        paged.push(...namesIn(list));
+        const next = at(list, "metadata", "continue");
+        if (typeof next !== "string" || next === "") break;
+        token = next;
+      }
+      assert.deepEqual(paged, whole);
+      assert.deepEqual([...whole].sort(), whole);
+    },
+  },
 ];

@@ -227,4 +227,43 @@ export const metadata: readonly ConformanceCase[] = [
       assert.ok(code >= 400);
     },
   },
+  {
+    id: "metadata/times",
+    title: "times are RFC 3339 in UTC, in whole seconds",
+    source,
+    run: async (stage) => {
+      const made = await stage.create("secrets", secretObject(stage.name("secret")));
+      assert.match(textAt(made, "metadata", "creationTimestamp"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    },
+  },
+  {
+    id: "metadata/uid",
+    title: "every object has a uid of its own, in the text form of a UUID",
+    source,
+    run: async (stage) => {
+      const uids = new Set<string>();
+      for (let round = 0; round < 5; round++) {
+        const made = await stage.create("secrets", secretObject(stage.name("secret")));
+        const uid = textAt(made, "metadata", "uid");
+        assert.match(uid, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+        uids.add(uid);
+      }
+      assert.equal(uids.size, 5);
+    },
+  },
+  {
+    id: "metadata/object-too-large",
+    title: "an object of more than about 1.5 MiB is refused though its request is not too large",
+    source,
+    run: async (stage) => {
+      const name = stage.name("sandbox");
+      const annotations = { big: "x".repeat(1_700_000) };
+      const podTemplate = { metadata: { annotations }, spec: { containers: [{ name: "a", image: "x" }] } };
+      const { code } = await stage.call("create", "POST", stage.path("sandboxes"), {
+        body: sandboxObject(name, { ...asleep, podTemplate }),
+      });
+      assert.ok(code >= 400);
+      assert.equal(await stage.get("sandboxes", name), undefined);
+    },
+  },
 ];

@@ -12,8 +12,14 @@ export interface KeptProcess {
 const stopGraceMs = 10_000;
 
 /** Starts a server whose output goes to a file. */
-export function keepProcess(name: string, file: string, argv: readonly string[], logPath: string): KeptProcess {
-  const child = spawnKept(file, argv, ["ignore", "pipe", "pipe"]);
+export function keepProcess(
+  name: string,
+  file: string,
+  argv: readonly string[],
+  logPath: string,
+  env: Readonly<Record<string, string>> = {},
+): KeptProcess {
+  const child = spawnKept(file, argv, ["ignore", "pipe", "pipe"], env);
   const log = createWriteStream(logPath);
   child.stdout?.pipe(log, { end: false });
   child.stderr?.pipe(log, { end: false });
@@ -36,9 +42,14 @@ export function keepProcess(name: string, file: string, argv: readonly string[],
 }
 
 /** Runs a program to its end, its output being ours; resolves with its exit code. An abort ends it with SIGTERM. */
-export async function runKept(file: string, argv: readonly string[], signal: AbortSignal): Promise<number> {
+export async function runKept(
+  file: string,
+  argv: readonly string[],
+  signal: AbortSignal,
+  env: Readonly<Record<string, string>> = {},
+): Promise<number> {
   if (signal.aborted) return 130;
-  const child = spawnKept(file, argv, ["ignore", "inherit", "inherit"]);
+  const child = spawnKept(file, argv, ["ignore", "inherit", "inherit"], env);
   const stop = () => void end(child);
   signal.addEventListener("abort", stop, { once: true });
   try {
@@ -49,11 +60,20 @@ export async function runKept(file: string, argv: readonly string[], signal: Abo
   }
 }
 
-function spawnKept(file: string, argv: readonly string[], stdio: ["ignore", Outlet, Outlet]): ChildProcess {
+function spawnKept(
+  file: string,
+  argv: readonly string[],
+  stdio: ["ignore", Outlet, Outlet],
+  env: Readonly<Record<string, string>> = {},
+): ChildProcess {
   // The second look closes the gap between fork and prctl: an orphan has another parent and does not begin.
   const begin = ["sh", "-c", 'test "$PPID" = "$0" && exec "$@"', String(process.pid), file, ...argv];
   // A group of its own: Ctrl-C reaches it through us.
-  return spawn("setpriv", ["--pdeathsig", "KILL", ...begin], { stdio, detached: true });
+  return spawn("setpriv", ["--pdeathsig", "KILL", ...begin], {
+    stdio,
+    detached: true,
+    env: { ...process.env, ...env },
+  });
 }
 
 type Outlet = "pipe" | "inherit";

@@ -131,9 +131,10 @@ async function keepManifests(go: string, into: string): Promise<void> {
   await copyFile(join(source, "k8s", "rbac.generated.yaml"), join(into, "rbac.yaml"));
 }
 
-/** The Go tool of the path, or of where its installer puts it. */
+/** The Go tool: the one that HOLDFAST_GO names, or that of the path, or where its installer puts it. */
 async function findGo(): Promise<string> {
-  for (const go of ["go", "/usr/local/go/bin/go"]) {
+  const named = process.env.HOLDFAST_GO;
+  for (const go of named === undefined ? ["go", "/usr/local/go/bin/go"] : [named]) {
     const found = await run(go, ["version"]).then(
       () => true,
       () => false, // not there, or not one that runs

@@ -30,6 +30,7 @@ import {
 import { type KeptProcess, keepProcess } from "./kept-process.ts";
 import { awaitEstablished, grantControllerRole, installDefinitions } from "./manifests.ts";
 import type { Program, ProgramFolder } from "./programs.ts";
+import { type MarkedEnvironment, markRun } from "./run-mark.ts";
 
 export interface RealClusterOptions {
   readonly programs: ProgramFolder;
@@ -44,6 +45,8 @@ export interface RealCluster extends AsyncDisposable {
   readonly etcdUrl: string;
   /** Where every part's output is. Removed at the stop. */
   readonly folder: string;
+  /** Whatever is started with it ends with this process. */
+  readonly mark: MarkedEnvironment;
   /** How the parts were started. */
   readonly flags: readonly string[];
   /** Parts that could not be had. */
@@ -64,6 +67,7 @@ export async function startRealCluster(options: RealClusterOptions): Promise<Rea
   parts.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }));
   // 127.0.x.y: local nodes claim their addresses elsewhere, and fixed ports on an address of one's own meet nobody's.
   const place: Place = { folder, address: `127.0.${randomInt(1, 255)}.${randomInt(2, 255)}` };
+  const mark = markRun(folder);
   const flags: string[] = [];
   const running: KeptProcess[] = [];
   const start = (program: Program, argv: readonly string[]): boolean => {
@@ -72,7 +76,7 @@ export async function startRealCluster(options: RealClusterOptions): Promise<Rea
     flags.push(
       `${program} ${argv.filter((text) => !text.includes(folder)).join(" ")}`.replaceAll(place.address, "ADDRESS"),
     );
-    const process = keepProcess(program, file, argv, join(folder, `${program}.log`));
+    const process = keepProcess(program, file, argv, join(folder, `${program}.log`), mark);
     running.push(process);
     parts.defer(process.stop);
     return true;
@@ -111,6 +115,7 @@ export async function startRealCluster(options: RealClusterOptions): Promise<Rea
     kubeconfigPath: kubeconfigs.admin,
     etcdUrl: etcdUrlOf(place),
     folder,
+    mark,
     flags,
     missing,
     failed,

@@ -4,6 +4,7 @@ import { serviceReady, startServiceProcess } from "../../../tools/service-proces
 import { runKept } from "./kept-process.ts";
 import type { ProgramFolder } from "./programs.ts";
 import type { RealCluster } from "./real-cluster.ts";
+import type { MarkedEnvironment } from "./run-mark.ts";
 
 /** One thing to run against the cluster; resolves with an exit code. */
 export interface Step {
@@ -14,8 +15,9 @@ export interface Step {
 const root = join(import.meta.dirname, "../../..");
 const script = (path: string) => ["--disable-warning=ExperimentalWarning", join(root, path)];
 
-/** The conformance suite as on the embedded cluster, and the demo through a service that uses this one. */
+/** The conformance suite, the tests of a whole service and the demo, all as on the embedded cluster. */
 export function stepsOn(cluster: RealCluster, versions: ProgramFolder["versions"], record: string | undefined): Step[] {
+  const env = cluster.mark;
   const suite = [
     "--kubeconfig",
     cluster.kubeconfigPath,
@@ -29,9 +31,20 @@ export function stepsOn(cluster: RealCluster, versions: ProgramFolder["versions"
     record === undefined ? [] : ["--record", record, ...cluster.flags.flatMap((flag) => ["--flag", flag])];
   const conformance = [...script("test/cluster-conformance/main.ts"), ...suite, ...header, ...recorded];
   return [
-    { name: "conformance suite", run: (signal) => runKept(process.execPath, conformance, signal) },
-    { name: "demo", run: (signal) => runDemo(cluster, signal) },
+    { name: "conformance suite", run: (signal) => runKept(process.execPath, conformance, signal, env) },
+    { name: "tests of the service", run: (signal) => runTests(cluster, signal, env) },
+    { name: "demo", run: (signal) => runDemo(cluster, signal, env) },
   ];
+}
+
+/** Tests that run on an embedded cluster each by default and hold as well on one that is given. */
+const tests = ["kube/lifecycle", "whole/tour", "whole/suspend", "whole/files", "whole/inventory", "whole/drain"];
+
+function runTests(cluster: RealCluster, signal: AbortSignal, env: MarkedEnvironment): Promise<number> {
+  const vitest = join(root, "node_modules/vitest/vitest.mjs");
+  const files = tests.map((name) => `test/${name}.test.ts`);
+  const argv = [vitest, "run", "--root", root, ...files];
+  return runKept(process.execPath, argv, signal, { ...env, HOLDFAST_TEST_KUBECONFIG: cluster.kubeconfigPath });
 }
 
 /** Runs every step, whatever became of those before, and answers 0 only if all did. */
@@ -54,11 +67,16 @@ export async function runSteps(
   return signal.aborted ? 130 : code;
 }
 
-async function runDemo(cluster: RealCluster, signal: AbortSignal): Promise<number> {
+async function runDemo(cluster: RealCluster, signal: AbortSignal, env: MarkedEnvironment): Promise<number> {
   // What production has at its defaults is asked of nobody here: block disks and enforced policies.
   const relaxed = ["--disk", "filesystem", "--ingress", "unverified", "--template", "default"];
   const access = ["--cluster", "kubernetes", "--kubeconfig", cluster.kubeconfigPath];
   const listen = ["--listen", "127.0.0.1:0", "--web-listen", "off"];
-  await using service = await startServiceProcess(["serve", ...listen, ...access, ...relaxed], serviceReady);
-  return await runKept(process.execPath, [...script("tools/demo.ts"), "--target", service.announced[1] ?? ""], signal);
+  await using service = await startServiceProcess(["serve", ...listen, ...access, ...relaxed], serviceReady, { env });
+  return await runKept(
+    process.execPath,
+    [...script("tools/demo.ts"), "--target", service.announced[1] ?? ""],
+    signal,
+    env,
+  );
 }

@@ -44,3 +44,9 @@ function descend(a: Json | undefined, b: Json | undefined, path: readonly string
 export function describeDifference({ step, path, recorded, seen }: Difference): string {
   return `  step "${step}" at ${path === "" ? "/" : path}\n    recorded: ${JSON.stringify(recorded)}\n    seen:     ${JSON.stringify(seen)}`;
 }
+
+/** Tells whether a difference is at a place or below it. */
+export function isUnder(difference: Difference, place: { readonly step: string; readonly path: string }): boolean {
+  if (difference.step !== place.step) return false;
+  return place.path === "" || `${difference.path}/`.startsWith(`${place.path}/`);
+}

@@ -24,7 +24,8 @@ export async function detectParts(options: StageOptions): Promise<Set<Part>> {
     }),
   );
   const compaction: Part[] = options.compact === undefined ? [] : ["compaction"];
-  return new Set([...found.flat(), ...compaction]);
+  const token: Part[] = options.client.token === undefined ? [] : ["token"];
+  return new Set([...found.flat(), ...compaction, ...token]);
 }
 
 async function collectsGarbage(stage: Stage): Promise<void> {

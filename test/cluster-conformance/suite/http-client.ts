@@ -32,6 +32,11 @@ export class HttpClient {
       : new PlainAgent({ keepAlive: true, maxSockets: 32 });
   }
 
+  /** The bearer token that it sends; undefined where a certificate stands for it. */
+  get token(): string | undefined {
+    return this.#access.token;
+  }
+
   async call(wish: RawRequest, signal: AbortSignal): Promise<Answer> {
     const message = await this.#send(wish, signal, this.#agent);
     const headers = Object.fromEntries(
@@ -60,7 +65,7 @@ export class HttpClient {
     this.#agent.destroy();
   }
 
-  #send(wish: RawRequest, signal: AbortSignal, agent: Agent | PlainAgent | false): Promise<IncomingMessage> {
+  async #send(wish: RawRequest, signal: AbortSignal, agent: Agent | PlainAgent | false): Promise<IncomingMessage> {
     const { url, ca, token, cert, key } = this.#access;
     const { method, path, body, headers = {} } = wish;
     const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
@@ -68,15 +73,19 @@ export class HttpClient {
     const sized = text === undefined ? {} : { "content-length": String(Buffer.byteLength(text)) };
     const typed = text === undefined ? {} : { "content-type": "application/json" };
     const authorised = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    const all = { accept: "application/json", ...authorised, ...typed, ...sized, ...headers };
-    for (const [name, value] of Object.entries(all)) if (value === "") delete (all as Record<string, string>)[name];
+    const all = Object.fromEntries(
+      Object.entries({ accept: "application/json", ...authorised, ...typed, ...sized, ...headers }).filter(
+        ([, value]) => value !== "", // an empty header of the case takes a header away
+      ),
+    );
     const tls = url.startsWith("https:")
       ? { ...(ca === undefined ? {} : { ca }), ...(cert === undefined ? {} : { cert, key }) }
       : {};
+    signal.throwIfAborted(); // Node would destroy the request before it can be listened to
     return new Promise((resolve, reject) => {
       const send = url.startsWith("https:") ? request : plainRequest;
       const sent = send(new URL(url + path), { method, headers: all, agent, signal, ...tls }, resolve);
-      sent.once("error", reject);
+      sent.on("error", reject);
       sent.end(text);
     });
   }

@@ -50,6 +50,7 @@ export class Placeholders {
     let text = value;
     for (const known of this.#texts) text = text.replaceAll(known.text, known.placeholder);
     text = text.replaceAll(`namespaces/${this.#namespace}`, "namespaces/<namespace>");
+    text = text.replaceAll(`/${this.#namespace}/`, "/<namespace>/");
     text = text.replaceAll(`.${this.#namespace}.svc`, ".<namespace>.svc");
     text = text.replaceAll(`"${this.#namespace}"`, '"<namespace>"');
     text = text.replaceAll(`namespace ${this.#namespace} `, "namespace <namespace> ");

@@ -17,15 +17,10 @@ export async function runCase(
   if (lacking.length > 0) return { t: "skipped", lacking };
   const stage = new Stage(options);
   const started = performance.now();
-  const outcome = await wanted.run(stage).then(
-    (): Outcome => ({ t: "passed", transcript: stage.transcript, ms: performance.now() - started }),
-    (error: unknown): Outcome => ({
-      t: "failed",
-      error,
-      transcript: stage.transcript,
-      ms: performance.now() - started,
-    }),
-  );
-  await stage.close();
-  return outcome;
+  const errors: unknown[] = [];
+  await wanted.run(stage).catch((error: unknown) => errors.push(error));
+  const ms = performance.now() - started;
+  await stage.close().catch((error: unknown) => errors.push(error));
+  const { transcript } = stage;
+  return errors.length === 0 ? { t: "passed", transcript, ms } : { t: "failed", error: errors[0], transcript, ms };
 }

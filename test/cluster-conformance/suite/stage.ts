@@ -56,6 +56,11 @@ export class Stage {
     this.hide(options.image, "<image>");
   }
 
+  /** The caller's own bearer token, where there is one. */
+  get token(): string {
+    return this.#options.client.token ?? "";
+  }
+
   get transcript(): Transcript {
     return this.#entries;
   }
@@ -113,7 +118,7 @@ export class Stage {
     );
     const created = at(answer.body, "metadata", "name");
     if (method === "POST" && answer.code === 201 && typeof created === "string") {
-      this.defer(() => this.#remove(`${path.split("?")[0]}/${created}`));
+      this.removeLater(`${path.split("?")[0]}/${created}`);
     }
     return answer;
   }
@@ -149,7 +154,7 @@ export class Stage {
 
   /** Records a value. */
   note(step: string, value: Json): void {
-    this.#entries.push({ step, seen: this.#placeholders.apply(value) });
+    this.#entries.push({ step: `${this.#placeholders.apply(step)}`, seen: this.#placeholders.apply(value) });
   }
 
   /** Waits until an object is as awaited and returns it; `undefined` stands for one that is gone. Listens, never polls. */
@@ -202,8 +207,9 @@ export class Stage {
     await this.#options.compact();
   }
 
-  defer(tidy: () => Promise<void>): void {
-    this.#tidying.push(tidy);
+  /** Sees to it that nothing stands at this path in the end. */
+  removeLater(path: string): void {
+    this.#tidying.push(() => this.#remove(path));
   }
 
   /** Closes what was opened and removes what was made, last first. */

@@ -7,6 +7,7 @@ import { startApiCore } from "./api-core.ts";
 import { keepCredentials, writePrivately } from "./credentials.ts";
 import { ApiListener } from "./http/api-listener.ts";
 import { FaultConsole } from "./http/fault-console.ts";
+import type { ReadLog } from "./http/log-handler.ts";
 import { kubeconfigText } from "./kubeconfig.ts";
 import type { Registry } from "./registry/registry.ts";
 import { openDatabase } from "./store/database.ts";
@@ -24,6 +25,8 @@ export interface ApiServerOptions {
   readonly bookmarkIntervalMs?: number;
   /** What can be made to go wrong; absent: nothing. */
   readonly faults?: FaultPlan;
+  /** Reads what a container has printed; absent where no node keeps it. */
+  readonly readLog?: ReadLog;
   /** Serves the fault knobs at /holdfast/faults. */
   readonly servesFaults?: boolean;
 }
@@ -63,6 +66,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       now,
       bookmarkIntervalMs: options.bookmarkIntervalMs ?? 60_000,
       faults,
+      readLog: options.readLog,
       faultConsole: options.servesFaults === true ? new FaultConsole(faults) : undefined,
     });
     const port = await listenOnKeptPort(listener, options.port, join(directory, "port"), log);

@@ -33,7 +33,7 @@ export function inProcessApi(registry: Registry): ResourceApi {
       registry.delete(targetOf(ref), wish);
     },
     bind: async (pod, { uid, nodeName }) =>
-      registry.bind(targetOf(pod), { metadata: { uid }, target: { kind: "Node", name: nodeName } }),
+      registry.bind(targetOf(pod), { metadata: { name: pod.name, uid }, target: { kind: "Node", name: nodeName } }),
     watch: (resource, resourceVersion, signal, namespace) =>
       watchEvents(registry, typeOf(resource), readVersion(resourceVersion), signal, namespace),
   };

@@ -10,6 +10,10 @@ export interface ResourceType {
   readonly singular: string;
   readonly kind: string;
   readonly shortNames: readonly string[];
+  /** Groups of kinds that can be asked for at once, as `all`. */
+  readonly categories?: readonly string[];
+  /** Whether many may be deleted by one request. */
+  readonly deletesCollections?: false;
   readonly namespaced: boolean;
   readonly hasStatus: boolean;
   /** A custom resource: PUT needs a resourceVersion, list items carry their kind. */
@@ -63,7 +67,9 @@ export const resourceTypes: readonly ResourceType[] = [
     singular: "pod",
     kind: "Pod",
     shortNames: ["po"],
+    categories: ["all"],
     hasStatus: true,
+    hasGeneration: true,
     returnsDeleted: true,
     selectableFields: ["spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP"],
   },
@@ -73,6 +79,7 @@ export const resourceTypes: readonly ResourceType[] = [
     singular: "service",
     kind: "Service",
     shortNames: ["svc"],
+    categories: ["all"],
     hasStatus: true,
     returnsDeleted: true,
     selectableFields: ["spec.clusterIP", "spec.type"],
@@ -123,6 +130,7 @@ export const resourceTypes: readonly ResourceType[] = [
     singular: "namespace",
     kind: "Namespace",
     shortNames: ["ns"],
+    deletesCollections: false,
     namespaced: false,
     hasStatus: true,
     returnsDeleted: true,

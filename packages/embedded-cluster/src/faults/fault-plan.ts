@@ -43,6 +43,8 @@ export class FaultPlan implements Faults {
     { readonly report: () => RuleReport; readonly undo: () => void | Promise<void> }
   >();
   readonly #watches: WatchFaults;
+  /** The ways to let go of single requests that wait for the test. */
+  readonly #waiting = new Set<() => void>();
   readonly #records = new Set<{ readonly match: FaultMatch; readonly requests: FaultedRequest[] }>();
   readonly #stopping = new AbortController();
   readonly #onError: (error: unknown) => void;
@@ -117,16 +119,19 @@ export class FaultPlan implements Faults {
 
   clear(): void {
     for (const { id } of this.list()) this.remove(id);
+    for (const letGo of this.#waiting) letGo();
   }
 
   hold(match: FaultMatch = {}, wish: HoldWish = {}): HeldRequest {
     const held = new Held();
     const rule: FaultRule = { match, action: { t: "hold" }, count: 1, after: wish.after ?? 0 };
-    this.#enter(
-      rule,
-      (request) => held.fate(request),
-      () => held.letGo(),
-    );
+    const decide = (request: FaultedRequest): Promise<Fate> => {
+      entry.remove(); // one request is held, and a rule that is used up would be looked at for ever
+      const fate = held.fate(request);
+      this.#letGoBefore(fate, () => held.letGo());
+      return fate;
+    };
+    const entry = this.#enter(rule, decide, () => undefined);
     return held;
   }
 
@@ -136,10 +141,16 @@ export class FaultPlan implements Faults {
     const { loss = "cut", after = 0 } = wish;
     const rule: FaultRule = { match, action: { t: "applyLate", ms: Number.POSITIVE_INFINITY, loss }, count: 1, after };
     const decide = (request: FaultedRequest): Fate => {
+      isMet = true;
+      entry.remove();
       arrived.resolve(request);
+      this.#letGoBefore(late.later.due, () => late.letGo());
       return { t: "applyLate", loss, later: late.later };
     };
-    this.#enter(rule, decide, () => void late.land());
+    let isMet = false;
+    const entry = this.#enter(rule, decide, () => {
+      if (!isMet) late.giveUp();
+    });
     return late;
   }
 
@@ -190,6 +201,12 @@ export class FaultPlan implements Faults {
     const { after = 0, count = Number.POSITIVE_INFINITY } = rule;
     this.#entries.push({ id, rule, decide, letGo, toPass: after, left: count, met: 0 });
     return { id, remove: () => void this.remove(id) };
+  }
+
+  /** Has a request that waits for the test let go by a clear, unless the test decides before. */
+  #letGoBefore(decided: Promise<unknown>, letGo: () => void): void {
+    this.#waiting.add(letGo);
+    void decided.then(() => this.#waiting.delete(letGo));
   }
 
   #holdWatches(watches: FaultMatch, delayMs: number | undefined): Stall {

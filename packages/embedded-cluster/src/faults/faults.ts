@@ -87,7 +87,7 @@ export interface HeldRequest {
 export interface LateRequest {
   /** Resolves when a request has come and its caller has been left without an answer. */
   readonly reached: Promise<FaultedRequest>;
-  /** Carries it out. Resolves with what the server would have answered: a code below 400 means that it was applied. */
+  /** Carries it out. Resolves with what the server would have answered: below 400 it was applied; 0: no such request came. */
   land(): Promise<LateOutcome>;
   /** It is never carried out. */
   lose(): void;

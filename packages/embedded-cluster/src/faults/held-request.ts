@@ -57,6 +57,7 @@ export class Late implements LateRequest {
   readonly reached: Promise<FaultedRequest>;
   readonly #due = Promise.withResolvers<boolean>();
   readonly #outcome = Promise.withResolvers<LateOutcome>();
+  #decided: boolean | undefined;
 
   constructor(reached: Promise<FaultedRequest>) {
     this.reached = reached;
@@ -67,11 +68,28 @@ export class Late implements LateRequest {
   }
 
   land(): Promise<LateOutcome> {
-    this.#due.resolve(true);
+    this.#decide(true);
     return this.#outcome.promise;
   }
 
   lose(): void {
-    this.#due.resolve(false);
+    this.#decide(false);
+  }
+
+  /** For the plan, when it is cleared: carried out, unless the test has decided. */
+  letGo(): void {
+    if (this.#decided === undefined) this.#decide(true);
+  }
+
+  /** For the plan: no request will come any more. */
+  giveUp(): void {
+    this.letGo();
+    this.#outcome.resolve({ code: 0, message: "no request came before the rule was taken back" });
+  }
+
+  #decide(isCarriedOut: boolean): void {
+    if (this.#decided !== undefined) throw new Error("What becomes of the late request is decided already.");
+    this.#decided = isCarriedOut;
+    this.#due.resolve(isCarriedOut);
   }
 }

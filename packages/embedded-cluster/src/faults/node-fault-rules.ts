@@ -82,8 +82,13 @@ export class NodeFaultRules implements NodeFaults, NodeFaultPoints {
   }
 
   async cutAddress(pod: PodPlace): Promise<() => Promise<void>> {
+    return (await this.cut(pod)).undo;
+  }
+
+  /** As cutAddress, as a rule that stands until it is undone. */
+  async cut(pod: PodPlace): Promise<StandingNodeRule> {
     const mend = await this.#nodeFor(pod).cutAddress(pod);
-    return this.#stand(new Standing({ node: "cutAddress", pods: pod }, mend)).undo;
+    return this.#stand(new Standing({ node: "cutAddress", pods: pod }, mend));
   }
 
   /** Adds a rule that lasts until it is undone. */

@@ -70,6 +70,8 @@ describe("ResourceApi over HTTP", () => {
     expect((await refusalOf(api.delete(podRef("a"), wish))).reason).toBe("Conflict");
     const test422 = [{ op: "test", path: "/metadata/uid", value: "another" }];
     expect((await refusalOf(api.patch(podRef("a"), "application/json-patch+json", test422))).code).toBe(422);
+    const uid = await refusalOf(api.patch(podRef("a"), mergePatch, { metadata: { uid: "another" } }));
+    expect(uid.message).toBe('Pod "a" is invalid: metadata.uid: Invalid value: "another": field is immutable');
     const noSpec = { apiVersion: "agents.x-k8s.io/v1beta1", kind: "Sandbox", metadata: { name: "s" } };
     expect((await refusalOf(api.create(sandboxes, "default", noSpec))).status.details?.causes).not.toEqual([]);
   });
@@ -93,13 +95,21 @@ describe("binding", () => {
     const target = { kind: "Node", name: "n1" };
     await api.create(pods, "default", pod("b"));
     const path = "/api/v1/namespaces/default/pods/b/binding";
-    expect(await test.call("POST", path, { metadata: { name: "b" }, target })).toEqual({
+    expect(await test.call("POST", path, { metadata: { name: "b", labels: { laid: "over" } }, target })).toEqual({
       code: 201,
       body: { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 },
     });
+    expect((await api.get(podRef("b"))).metadata.labels).toEqual({ laid: "over" });
+    await api.create(pods, "default", pod("c"));
+    expect((await refusalOf(api.patch(podRef("c"), mergePatch, { spec: { nodeName: "n" } }))).code).toBe(422);
   });
 
-  it("is refused for another pod of the name, for one that is being deleted, and for none", async () => {
+  it("is refused for another pod of the name, for a gated one, for one that is being deleted, and for none", async () => {
+    await api.create(pods, "default", {
+      ...pod("g"),
+      spec: { ...(pod("g").spec as object), schedulingGates: [{ name: "a.b/c" }] },
+    });
+    expect((await refusalOf(api.bind(podRef("g"), { uid: "", nodeName: "n" }))).code).toBe(409);
     const finalizers = ["holdfast.test/kept"];
     await api.create(pods, "default", { ...pod("a"), metadata: { name: "a", finalizers } });
     expect((await refusalOf(api.bind(podRef("a"), { uid: "another", nodeName: "n" }))).code).toBe(409);

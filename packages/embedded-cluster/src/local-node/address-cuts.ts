@@ -20,14 +20,13 @@ const isThereAlready = /Exclusivity|exists/i;
 
 /**
  * Cuts addresses off: a filter on the loopback interface drops every packet from and to one. All pods of a machine are
- * reached over that interface, and nothing else of the machine has these addresses.
+ * reached over that interface, and nothing else of the machine has these addresses. The empty place for filters (clsact)
+ * stays: who took it away could take another node's filter with it.
  */
 export class AddressCuts {
   /** How often each address is cut. */
   readonly #cuts = new Map<string, number>();
   #tail: Promise<void> = Promise.resolve();
-  /** Whether the place for filters was made here, and is to be taken away with the last of them. */
-  #madePlace = false;
 
   /** Takes back what a killed node left: `isOurs` tells that no other living node has the address. */
   static async open(isOurs: (address: string) => Promise<boolean>): Promise<AddressCuts> {
@@ -62,14 +61,9 @@ export class AddressCuts {
 
   async #add(address: string): Promise<void> {
     try {
-      await tc("qdisc", "add", "dev", "lo", "clsact").then(
-        () => {
-          this.#madePlace = true;
-        },
-        (error: unknown) => {
-          if (!isThereAlready.test(String(error))) throw error;
-        },
-      );
+      await tc("qdisc", "add", "dev", "lo", "clsact").catch((error: unknown) => {
+        if (!isThereAlready.test(String(error))) throw error;
+      });
       const program = dropping(address);
       await tc("filter", "add", "dev", "lo", "egress", "protocol", "ip", "bpf", "da", "bytecode", program);
     } catch (error) {
@@ -85,9 +79,6 @@ export class AddressCuts {
     }
     if (!this.#cuts.delete(address)) return; // the node stopped and mended it
     for (const filter of await filters()) if (filter.address === address) await remove(filter.preference);
-    if (!this.#madePlace || this.#cuts.size > 0 || (await filters()).length > 0) return;
-    this.#madePlace = false;
-    await tc("qdisc", "del", "dev", "lo", "clsact");
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { AddressPool } from "./address-pool.ts";
 
@@ -34,8 +35,39 @@ describe("AddressPool", () => {
     expect(new Set(taken.map((address) => address.split(".").slice(0, 3).join("."))).size).toBe(2);
   });
 
+  it("gives a further block back with its last address, and goes on giving out what was given back longest ago", async () => {
+    const pool = await claim();
+    const taken = await Promise.all(Array.from({ length: 300 }, () => pool.take()));
+    const further = taken.filter((address) => !address.startsWith(pool.hostIp.replace(/\d+$/, "")));
+    const other = await claim();
+    const [first = "", ...others] = further;
+    for (const address of others) pool.giveBack(address);
+    expect(await isClaimed(first)).toBe(true);
+    pool.giveBack(first);
+    await expect.poll(() => isClaimed(first)).toBe(false);
+    expect(await other.isOurs(first)).toBe(true);
+    const [early = "", late = ""] = taken;
+    pool.giveBack(early);
+    pool.giveBack(late);
+    expect([await pool.take(), await pool.take()]).toEqual([early, late]);
+    expect(await pool.take()).not.toBe(early);
+  });
+
   it("shares no block with another pool of this machine", async () => {
     const pools = await Promise.all(Array.from({ length: 20 }, claim));
     expect(new Set(pools.map((pool) => pool.hostIp)).size).toBe(20);
   });
 });
+
+/** Whether somebody listens where the block's owner does. */
+function isClaimed(address: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(10_250, address.replace(/\d+$/, "1"));
+    const answer = (is: boolean) => {
+      socket.destroy();
+      resolve(is);
+    };
+    socket.once("connect", () => answer(true));
+    socket.once("error", () => answer(false));
+  });
+}

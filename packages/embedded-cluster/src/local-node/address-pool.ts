@@ -6,6 +6,7 @@ const claimPort = 10_250;
 const claimAttempts = 256;
 const firstHost = 2;
 const lastHost = 254;
+const perBlock = lastHost - firstHost + 1;
 
 interface Block {
   readonly prefix: string;
@@ -39,7 +40,7 @@ export class AddressPool {
 
   /** Tells whether no other living node gives this address out. */
   async isOurs(address: string): Promise<boolean> {
-    const prefix = address.slice(0, address.lastIndexOf("."));
+    const prefix = prefixOf(address);
     if (this.#blocks.some((block) => block.prefix === prefix)) return true;
     const claim = await listen(`${prefix}.1`).catch(() => undefined); // somebody's
     await new Promise((resolve) => (claim === undefined ? resolve(undefined) : claim.close(resolve)));
@@ -61,8 +62,17 @@ export class AddressPool {
     }
   }
 
+  /** Gives an address back, and with the last one of a further block the block. */
   giveBack(address: string): void {
     this.#taken.delete(address);
+    const prefix = prefixOf(address);
+    const at = this.#blocks.findIndex((block) => block.prefix === prefix);
+    if (at < 1 || [...this.#taken].some((other) => prefixOf(other) === prefix)) return;
+    const [block] = this.#blocks.splice(at, 1);
+    block?.claim.close();
+    const begin = at * perBlock;
+    if (this.#next >= begin + perBlock) this.#next -= perBlock;
+    else if (this.#next >= begin) this.#next = begin % (this.#blocks.length * perBlock);
   }
 
   /** Gives all blocks up. */
@@ -71,7 +81,6 @@ export class AddressPool {
   }
 
   #findFree(): string | undefined {
-    const perBlock = lastHost - firstHost + 1;
     const total = this.#blocks.length * perBlock;
     for (let step = 0; step < total; step++) {
       const index = (this.#next + step) % total;
@@ -87,6 +96,10 @@ export class AddressPool {
   async #grow(): Promise<void> {
     this.#blocks.push(await claimBlock());
   }
+}
+
+function prefixOf(address: string): string {
+  return address.slice(0, address.lastIndexOf("."));
 }
 
 async function claimBlock(): Promise<Block> {

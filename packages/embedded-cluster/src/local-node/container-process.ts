@@ -32,6 +32,7 @@ export interface LaunchPlan {
 
 const complaintBytes = 2048;
 const lastWordsMs = 500;
+const lastWordsLateMs = 10_000;
 const killedCode = 128 + constants.signals.SIGKILL;
 
 /**
@@ -93,7 +94,9 @@ export class ContainerProcess {
     const over = (code: number) => {
       if (this.#over) return;
       this.#over = true;
-      if (channel instanceof Socket) channel.destroy();
+      // Left to themselves they would stay open: once `output` has ended, nobody reads them to their end.
+      for (const stream of [channel, this.#child.stdout, this.#child.stderr])
+        if (stream instanceof Socket) stream.destroy();
       settled.resolve({ started: this.#started });
       const complaint = this.#started ? "" : this.#complaint.trim();
       // A command that ran and of whose end PID 1 said nothing: both were killed.
@@ -110,8 +113,9 @@ export class ContainerProcess {
       const ending = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
       // At once: later the group's number may be somebody else's.
       if (!this.#ownPidNamespace) this.#signalGroup("SIGKILL");
-      // Its last words may still be in the pipes. Without namespaces a survivor can hold those open: not for long.
-      const patience = setTimeout(() => over(ending), lastWordsMs);
+      // Its last words may still be in the pipes, and a busy node reads them late. Without namespaces a survivor can hold
+      // the pipes open: not for long.
+      const patience = setTimeout(() => over(ending), this.#ownPidNamespace ? lastWordsLateMs : lastWordsMs);
       this.#child.once("close", () => {
         clearTimeout(patience);
         over(ending);

@@ -1,6 +1,6 @@
+import type { Writable } from "node:stream";
 import type { Logger } from "pino";
 import type { KubeObject } from "../resource-api.ts";
-import type { ContainerLog } from "./container-log.ts";
 import type { ContainerPlan } from "./container-plan.ts";
 import { type ContainerProbesListener, probeContainer } from "./container-probes.ts";
 import { type ContainerExit, ContainerProcess } from "./container-process.ts";
@@ -15,6 +15,7 @@ import { runCommand } from "./probe-attempt.ts";
 import { kubeTime } from "./resources.ts";
 import { type BackoffSpan, RestartBackoff } from "./restart-backoff.ts";
 import type { Slots } from "./slots.ts";
+import { UnprovenEndError } from "./unproven-end-error.ts";
 
 /** One container as its pod gives it to be run. */
 export interface ContainerTask {
@@ -27,9 +28,11 @@ export interface ContainerTask {
   readonly policy: RestartPolicy;
   readonly graceMs: number;
   readonly ip: string;
-  readonly output: ContainerLog;
+  readonly output: Writable;
   readonly images: ImageSource;
   readonly execProbes: Slots;
+  /** Bounds the containers that are set up at once. */
+  readonly starts: Slots;
   readonly backoff: BackoffSpan;
   readonly record: RecordEvent;
   readonly log: Logger;
@@ -38,6 +41,9 @@ export interface ContainerTask {
   /** As `set`, but stored only with the next change. */
   readonly note: (change: Partial<ContainerView>) => void;
 }
+
+/** A set-up that takes longer holds up no other. */
+const slowStartMs = 10_000;
 
 /** Runs one container, again and again as its policy says, until it is over or told to stop. */
 export class ContainerRunner {
@@ -56,7 +62,7 @@ export class ContainerRunner {
     this.#backoff = new RestartBackoff(task.backoff);
   }
 
-  /** Resolves when it runs no more: it ended for good, or was told to stop and has. */
+  /** Resolves when it runs no more: it ended for good, or was told to stop and has. Rejects with an UnprovenEndError. */
   async run(): Promise<void> {
     const { policy, view, note } = this.#task;
     const { signal } = this.#stopping;
@@ -66,7 +72,7 @@ export class ContainerRunner {
       if (!(await awaitImage(this.#task, signal))) return;
       const began = Date.now();
       const exit = await this.#runOnce();
-      if (signal.aborted || !mayRestart(policy, exit.code)) return;
+      if (exit === undefined || signal.aborted || !mayRestart(policy, exit.code)) return;
       await this.#backOff(this.#backoff.nextMs(Date.now() - began), exit);
       if (signal.aborted) return;
       const { state, restartCount } = view();
@@ -95,17 +101,13 @@ export class ContainerRunner {
     return true;
   }
 
-  /** Starts the container and waits for its end, probing meanwhile. */
-  async #runOnce(): Promise<ContainerExit> {
-    const { pod, plan, launch, record, set, view } = this.#task;
-    const prepared = await launch
-      .launchPlan(this.#task.output)
-      .catch((error: unknown) => ({ failed: messageOf(error) }));
-    if ("failed" in prepared) return this.#notCreated(prepared.failed);
-    record(pod, "Normal", "Created", `Created container: ${plan.name}`);
-    const process = new ContainerProcess(prepared);
-    this.#process = process;
-    if (this.#stopping.signal.aborted) this.#terminate(process);
+  /** Starts the container and waits for its end, probing meanwhile. Undefined when it was told to stop first. */
+  async #runOnce(): Promise<ContainerExit | undefined> {
+    const { pod, plan, launch, record, set, view, starts } = this.#task;
+    const begun = await starts.run(() => this.#begin());
+    if (begun === undefined) return undefined;
+    if ("failed" in begun) return this.#notCreated(begun.failed);
+    const { process } = begun;
     const probing = new AbortController();
     const { started } = await process.settled;
     const startedAt = kubeTime(new Date());
@@ -120,7 +122,10 @@ export class ContainerRunner {
       });
       this.#probe(process, probing.signal);
     }
-    const exit = await process.ended;
+    const exit = await process.ended.catch((error: unknown) => {
+      probing.abort();
+      throw new UnprovenEndError(plan.name, error);
+    });
     this.#process = undefined;
     this.#cancelKill();
     // A restart for failed liveness had its own deadline; the next run's stop has another.
@@ -144,6 +149,23 @@ export class ContainerRunner {
     // As a kubelet shows it: what prepared the pod, and has, counts as ready.
     set({ state: { terminated }, started: false, ready: this.#task.isInit && exit.code === 0 });
     return exit;
+  }
+
+  /** Sets the container up. Resolves when it runs or never will, or when that takes too long to have others wait for it. */
+  async #begin(): Promise<{ readonly process: ContainerProcess } | { readonly failed: string } | undefined> {
+    const { pod, plan, launch, record, output } = this.#task;
+    if (this.#stopping.signal.aborted) return undefined;
+    const prepared = await launch.launchPlan(output).catch((error: unknown) => ({ failed: messageOf(error) }));
+    if ("failed" in prepared) return prepared;
+    record(pod, "Normal", "Created", `Created container: ${plan.name}`);
+    const process = new ContainerProcess(prepared);
+    this.#process = process;
+    if (this.#stopping.signal.aborted) this.#terminate(process);
+    const settled = new AbortController();
+    const end = () => settled.abort();
+    process.settled.then(end, end);
+    await sleep(slowStartMs, settled.signal);
+    return { process };
   }
 
   #notCreated(message: string): ContainerExit {

@@ -19,7 +19,7 @@ export interface ContainerGroup {
   remove(): Promise<void>;
 }
 
-/** One hierarchy of control groups, and the node's own folder in it. */
+/** One hierarchy of control groups, and the folder in it in which groups are made. */
 interface Hierarchy {
   readonly version: 1 | 2;
   readonly controls: EnforcedLimits;
@@ -34,25 +34,26 @@ const removalPauseMs = 20;
 /** The node's control groups: where the kernel lets it have some, they enforce the limits of its containers. */
 export class ControlGroups {
   readonly #hierarchies: readonly Hierarchy[];
+  readonly #prefix: string;
 
-  private constructor(hierarchies: readonly Hierarchy[]) {
+  private constructor(hierarchies: readonly Hierarchy[], prefix: string) {
     this.#hierarchies = hierarchies;
+    this.#prefix = prefix;
   }
 
   /** Finds what this process may use, and removes what an earlier node over the same data directory left there. */
   static async open(dataDir: string): Promise<ControlGroups> {
-    const name = `holdfast-${createHash("sha256").update(dataDir).digest("hex").slice(0, 16)}`;
+    const prefix = `holdfast-${createHash("sha256").update(dataDir).digest("hex").slice(0, 16)}-`;
     const [mounts, own] = await Promise.all([
       readFile("/proc/self/mountinfo", "utf8").catch(() => ""), // no /proc: no control groups either
       readFile("/proc/self/cgroup", "utf8").catch(() => ""),
     ]);
     const hierarchies: Hierarchy[] = [];
     for (const candidate of findHierarchies(mounts, own)) {
-      const folder = join(candidate.folder, name);
-      const controls = await prepare({ ...candidate, folder }).catch(() => undefined); // refused: not enforced
-      if (controls?.memory || controls?.cpu) hierarchies.push({ version: candidate.version, controls, folder });
+      const controls = await tryOut(candidate, prefix).catch(() => undefined); // refused: not enforced
+      if (controls?.memory || controls?.cpu) hierarchies.push({ ...candidate, controls });
     }
-    return new ControlGroups(hierarchies);
+    return new ControlGroups(hierarchies, prefix);
   }
 
   get enforced(): EnforcedLimits {
@@ -75,7 +76,7 @@ export class ControlGroups {
     };
     try {
       for (const hierarchy of used) {
-        const folder = join(hierarchy.folder, id);
+        const folder = join(hierarchy.folder, this.#prefix + id);
         await removeGroup(folder); // an earlier run's, whose counters are not ours
         await mkdir(folder);
         folders.push({ hierarchy, folder });
@@ -99,11 +100,6 @@ export class ControlGroups {
       },
       remove,
     };
-  }
-
-  /** Takes the node's own groups away; no container runs any more. */
-  async close(): Promise<void> {
-    for (const { folder } of this.#hierarchies) await removeGroup(folder);
   }
 }
 
@@ -151,10 +147,13 @@ export function findHierarchies(mountInfo: string, ownGroups: string): readonly 
     const [, , , root = "/", mountPoint = ""] = before.split(" ");
     const [type, , options = ""] = after.split(" ");
     const below = (group: string) =>
-      join(mountPoint, group === root ? "/" : group.startsWith(`${root}/`) ? group.slice(root.length) : group);
+      join(mountPoint, group.startsWith(`${root}/`) ? group.slice(root.length) : group === root ? "" : group).replace(
+        /\/$/,
+        "",
+      );
     if (type === "cgroup2") {
       const own = groups.get("") ?? "/";
-      found.push({ version: 2, folder: below(own === "/" ? own : dirname(own)) });
+      found.push({ version: 2, folder: below(dirname(own)) });
     } else if (type === "cgroup") {
       const controllers = options.split(",").filter((option) => option === "memory" || option === "cpu");
       const named = [...groups].find(([names]) => controllers.some((name) => names.split(",").includes(name)));
@@ -164,15 +163,12 @@ export function findHierarchies(mountInfo: string, ownGroups: string): readonly 
   return found;
 }
 
-/** Makes the node's folder, empty, and tells what can be limited there. Throws where that is not allowed. */
-async function prepare({ version, folder }: Omit<Hierarchy, "controls">): Promise<EnforcedLimits> {
-  await mkdir(folder, { recursive: true });
-  for (const entry of await readdir(folder, { withFileTypes: true }))
-    if (entry.isDirectory()) await removeGroup(join(folder, entry.name));
+/** Tells what can be limited there, by a group that is made and taken away. Throws where that is not allowed. */
+async function tryOut({ version, folder }: Omit<Hierarchy, "controls">, prefix: string): Promise<EnforcedLimits> {
+  for (const name of await readdir(folder)) if (name.startsWith(prefix)) await removeGroup(join(folder, name));
   if (version === 2) await writeFile(join(folder, "cgroup.subtree_control"), "+memory +cpu").catch(() => undefined); // told below
-  // What a child of ours would have: one that is made now, and taken away.
-  const trial = join(folder, "trial");
-  await mkdir(trial, { recursive: true });
+  const trial = join(folder, `${prefix}trial`);
+  await mkdir(trial);
   const has = (file: string) =>
     access(join(trial, file), constants.W_OK).then(
       () => true,
@@ -182,8 +178,7 @@ async function prepare({ version, folder }: Omit<Hierarchy, "controls">): Promis
     version === 2
       ? { memory: await has("memory.max"), cpu: await has("cpu.max") }
       : { memory: await has("memory.limit_in_bytes"), cpu: await has("cpu.cfs_quota_us") };
-  await rmdir(trial);
-  if (!controls.memory && !controls.cpu) await rmdir(folder);
+  await removeGroup(trial);
   return controls;
 }
 

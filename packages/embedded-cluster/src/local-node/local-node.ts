@@ -84,11 +84,25 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
   const volumes = new VolumeStore({ api, paths, isolation, nodeUid, storeOpenedAt, log, signal: leaving.signal });
   const recorder = new EventRecorder(api, "kubelet", nodeName, log);
   const execProbes = new Slots(Math.max(2, availableParallelism()));
+  const starts = new Slots(4 * Math.max(2, availableParallelism()));
   const { record } = recorder;
   // Before anything follows the claims: a disk that something still writes to is nobody else's.
   const leftOvers = await LeftOvers.find({ paths, volumes, log }, leaving.signal);
   const { faults = noFaults, backoff = kubeletBackoff } = options;
-  const shared = { api, nodeName, kit, addresses, volumes, leftOvers, faults, record, execProbes, backoff, log };
+  const shared = {
+    api,
+    nodeName,
+    kit,
+    addresses,
+    volumes,
+    leftOvers,
+    faults,
+    record,
+    execProbes,
+    starts,
+    backoff,
+    log,
+  };
   const running = new RunningPods(shared, paths);
   const cuts = await AddressCuts.open((address) => addresses.isOurs(address));
   const hands = new NodeFaultHands((place) => running.find(place), cuts);
@@ -103,7 +117,7 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
     leaving.abort();
     await Promise.all(following);
     await running.halt(stopGraceMs);
-    await Promise.all([volumes.idle(), recorder.idle(), addresses.close(), cuts.close(), groups.close()]);
+    await Promise.all([volumes.idle(), recorder.idle(), addresses.close(), cuts.close()]);
     await reportNodeStopped(api, nodeName).catch((error: unknown) =>
       log.warn({ err: error }, "the Node object still says that the node is ready"),
     );

@@ -19,7 +19,7 @@ describe.skipIf(!isRoot)("where the kernel refuses namespaces (needs root to set
     dataDir = await mkdtemp(join(tmpdir(), "holdfast-plain-"));
     await chown(dataDir, 65534, 65534);
     host = await HostProcess.start(dataDir, withoutNamespaces);
-  });
+  }, 60_000); // three ways to run a pod are tried out, two of them in vain
   afterEach(async () => {
     await host.kill();
     await rm(dataDir, { recursive: true, force: true });

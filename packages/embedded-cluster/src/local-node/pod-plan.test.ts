@@ -26,6 +26,7 @@ describe("a pod is refused, naming what is not supported,", () => {
     ["in the host's network", agentPod("p", {}, { hostNetwork: true }), /hostNetwork/],
     ["with a deadline", agentPod("p", {}, { activeDeadlineSeconds: 5 }), /activeDeadlineSeconds/],
     ["with readiness gates", agentPod("p", {}, { readinessGates: [{ conditionType: "x" }] }), /readinessGates/],
+    ["with ephemeral containers", agentPod("p", {}, { ephemeralContainers: [{ name: "e" }] }), /ephemeralContainers/],
     ["with a postStart hook", agentPod("p", { lifecycle: { postStart: { exec: {} } } }), /postStart/],
     ["with a preStop request", agentPod("p", { lifecycle: { preStop: { httpGet: { port: 1 } } } }), /preStop/],
     ["with variables from elsewhere", agentPod("p", { envFrom: [{ secretRef: { name: "s" } }] }), /envFrom/],

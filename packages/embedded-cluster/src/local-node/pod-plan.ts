@@ -27,6 +27,8 @@ export function planPod(pod: KubeObject): PodPlan {
   if (spec.activeDeadlineSeconds !== undefined && spec.activeDeadlineSeconds !== null)
     throw new UnsupportedPodError("spec.activeDeadlineSeconds is not supported");
   if (recordsOf(spec.readinessGates).length > 0) throw new UnsupportedPodError("spec.readinessGates is not supported");
+  if (recordsOf(spec.ephemeralContainers).length > 0)
+    throw new UnsupportedPodError("spec.ephemeralContainers is not supported");
   const inits = recordsOf(spec.initContainers);
   if (inits.some((init) => init.restartPolicy !== undefined))
     throw new UnsupportedPodError("spec.initContainers[].restartPolicy (a sidecar) is not supported");

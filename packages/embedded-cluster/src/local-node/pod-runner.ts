@@ -4,22 +4,20 @@ import { isApiStatus } from "../api-status-error.ts";
 import type { NodeFaultPoints } from "../faults/node-faults.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import type { AddressPool } from "./address-pool.ts";
-import { ContainerLog } from "./container-log.ts";
-import type { ContainerPlan } from "./container-plan.ts";
-import { ContainerRunner } from "./container-runner.ts";
-import type { ContainerView } from "./container-view.ts";
 import type { RecordEvent } from "./event-recorder.ts";
 import { sleep, untilAborted } from "./follow.ts";
 import { numberOf } from "./json-shape.ts";
 import type { LeftOvers } from "./left-overs.ts";
-import { containerLaunchOf, type LaunchKit, type PodGround, preparePod } from "./pod-launch.ts";
-import { graceMsOf, type PodPlan, planPod } from "./pod-plan.ts";
+import { PodContainers } from "./pod-containers.ts";
+import type { LaunchKit } from "./pod-launch.ts";
+import { graceMsOf, planPod } from "./pod-plan.ts";
 import { PodReport, type PodView } from "./pod-report.ts";
 import { schedulePod } from "./pod-scheduling.ts";
 import { kubeTime, pods, refOf } from "./resources.ts";
 import type { BackoffSpan } from "./restart-backoff.ts";
 import type { Slots } from "./slots.ts";
 import { StatusWriter } from "./status-writer.ts";
+import { UnprovenEndError } from "./unproven-end-error.ts";
 import { UnsupportedPodError } from "./unsupported-pod-error.ts";
 import type { HeldVolume, VolumeStore } from "./volume-store.ts";
 
@@ -35,6 +33,8 @@ export interface PodDependencies {
   readonly record: RecordEvent;
   /** Bounds the exec probes that run at once: twenty pods that start together need the processors themselves. */
   readonly execProbes: Slots;
+  /** Bounds the containers that are set up at once: hundreds together would leave the API, in the same process, no time. */
+  readonly starts: Slots;
   readonly backoff: BackoffSpan;
   readonly log: Logger;
 }
@@ -65,18 +65,17 @@ export class PodRunner {
   readonly #left = new AbortController();
   /** Aborted when its object is gone, or the node cannot wait for the API any longer. */
   readonly #unwritable = new AbortController();
-  /** The containers that run or may be started again. */
-  readonly #runners = new Map<string, ContainerRunner>();
+  readonly #containers: PodContainers;
   #pod: KubeObject;
   #leaving: Leaving | undefined;
   /** Resolves when the eviction that was asked for is stored. */
   #evicted: { readonly message: string; readonly stored: PromiseWithResolvers<void> } | undefined;
-  /** When the containers are killed; moved only to earlier. */
-  #killAt = Number.POSITIVE_INFINITY;
   #held: HeldVolume[] = [];
   #ip: string | undefined;
-  /** False while something of an earlier run may live: then the object stays, for gone means gone. */
+  /** False while something of it may live that the node does not run: then object and disks stay, for gone means gone. */
   #isClean = true;
+  /** Nothing of it is started any more. */
+  #hasRun = false;
 
   constructor(pod: KubeObject, deps: PodDependencies) {
     this.uid = pod.metadata.uid ?? "";
@@ -84,6 +83,7 @@ export class PodRunner {
     this.#deps = { ...deps, log: deps.log.child({ pod: pod.metadata.name, uid: this.uid }) };
     this.#report = new PodReport(pod, deps.addresses.hostIp);
     this.#status = new StatusWriter(deps.api, pod, this.#unwritable.signal, this.#deps.log);
+    this.#containers = new PodContainers(this.#deps, this.#report, () => this.#set({}));
     this.done = this.#live();
     this.observe(pod);
   }
@@ -138,17 +138,17 @@ export class PodRunner {
 
   /** Ends the pod as a kubelet under pressure does. Resolves when it is stored that the pod Failed, or it is over otherwise. */
   async evict(message: string): Promise<void> {
+    if (["Succeeded", "Failed"].includes(this.#report.phase)) return; // a pod that has ended is not evicted
     this.#evicted ??= { message, stored: Promise.withResolvers<void>() };
     this.#deps.record(this.#pod, "Warning", "Evicted", message);
     this.#stopContainers(Date.now() + graceMsOf(this.#pod));
+    if (this.#hasRun) await this.#sayEvicted(this.#evicted);
     await Promise.race([this.#evicted.stored.promise, this.done]);
   }
 
   /** Kills a container, the first if none is named. False where it does not run. */
-  async kill(container: string | undefined): Promise<boolean> {
-    const runner =
-      this.#runners.get(container ?? "") ?? (container === undefined ? [...this.#runners.values()][0] : undefined);
-    return (await runner?.kill()) ?? false;
+  kill(container: string | undefined): Promise<boolean> {
+    return this.#containers.kill(container);
   }
 
   #leave(why: Leaving, graceMs: number): void {
@@ -159,9 +159,8 @@ export class PodRunner {
   }
 
   #stopContainers(killAt: number): void {
-    this.#killAt = Math.min(this.#killAt, killAt);
     this.#stopping.abort();
-    for (const runner of this.#runners.values()) runner.stop(this.#killAt);
+    this.#containers.stop(killAt);
   }
 
   async #live(): Promise<void> {
@@ -172,11 +171,13 @@ export class PodRunner {
       this.#takenUp.resolve();
       if (await this.#predecessorGone()) await this.#run();
     } catch (error) {
+      if (error instanceof UnprovenEndError) this.#isClean = false;
       if (error instanceof UnsupportedPodError) this.#reject(error);
       else this.#fail(error);
     }
+    this.#hasRun = true;
     if (this.#evicted !== undefined && this.#leaving !== "gone") await this.#sayEvicted(this.#evicted);
-    if (this.#report.view.ended !== undefined) this.#releaseDisks(); // nothing of it ever runs again
+    if (this.#report.view.ended !== undefined && this.#isClean) this.#releaseDisks(); // nothing of it ever runs again
     await untilAborted(this.#left.signal);
     await this.#finish();
   }
@@ -215,68 +216,11 @@ export class PodRunner {
       this.#ip = ip;
       this.#set({ ip, startTime: this.#report.view.startTime ?? kubeTime(new Date()) });
       const place = { nodeName: this.#deps.nodeName, podIp: ip, hostIp: this.#deps.addresses.hostIp };
-      await this.#runContainers(plan, { pod: this.#pod, plan, place, disks });
+      await this.#containers.run(plan, { pod: this.#pod, plan, place, disks });
+      if (!this.#stopping.signal.aborted && plan.restartPolicy !== "Always") this.#endForGood();
     } finally {
       this.#ip = undefined;
       this.#deps.addresses.giveBack(ip);
-    }
-  }
-
-  /** Runs what prepares the pod, one after the other, then all others. Resolves when none of them runs again. */
-  async #runContainers(plan: PodPlan, ground: PodGround): Promise<void> {
-    // Before any runs: a pod that cannot be run whole is not begun.
-    const inits = plan.initContainers.map((container) => this.#runnerOf(container, plan, ground, true));
-    const others = plan.containers.map((container) => this.#runnerOf(container, plan, ground, false));
-    await preparePod(this.#deps.kit, ground);
-    for (const init of inits) {
-      await this.#runOne(init);
-      const { state } = this.#report.container(init.name);
-      if (this.#stopping.signal.aborted) return;
-      if (!("terminated" in state) || state.terminated.exitCode !== 0) return; // its pod Failed with it
-    }
-    await Promise.all(others.map((other) => this.#runOne(other)));
-    if (!this.#stopping.signal.aborted && plan.restartPolicy !== "Always") this.#endForGood();
-  }
-
-  #runnerOf(container: ContainerPlan, plan: PodPlan, ground: PodGround, isInit: boolean) {
-    const { kit, record, execProbes, backoff, faults, log } = this.#deps;
-    const onLost = (error: unknown) => log.warn({ err: error }, "output of a container was not kept");
-    const output = new ContainerLog(kit.paths.log(this.uid, container.name), onLost);
-    const note = (change: Partial<ContainerView>) => this.#report.updateContainer(container.name, change);
-    const runner = new ContainerRunner({
-      pod: this.#pod,
-      plan: container,
-      launch: containerLaunchOf(kit, ground, container),
-      isInit,
-      policy: isInit && plan.restartPolicy === "Always" ? "OnFailure" : plan.restartPolicy,
-      graceMs: plan.graceMs,
-      ip: ground.place.podIp,
-      output,
-      images: { errorOf: (pod, image) => faults.imagePullError(pod, image) ?? imageError(image, kit.agent.image) },
-      execProbes,
-      backoff,
-      record,
-      log,
-      view: () => this.#report.container(container.name),
-      note,
-      set: (change) => {
-        note(change);
-        this.#set({});
-      },
-    });
-    return { name: container.name, runner, output };
-  }
-
-  async #runOne({ name, runner, output }: { name: string; runner: ContainerRunner; output: ContainerLog }) {
-    this.#runners.set(name, runner);
-    if (this.#stopping.signal.aborted) runner.stop(this.#killAt);
-    try {
-      await runner.run();
-    } finally {
-      this.#runners.delete(name);
-      await new Promise<void>((resolve) => {
-        output.end(resolve);
-      });
     }
   }
 
@@ -323,7 +267,7 @@ export class PodRunner {
   /** Nothing runs any more. Cleans up and, for a deletion, lets the object go: last, so that gone means gone. */
   async #finish(): Promise<void> {
     const { kit, log, api } = this.#deps;
-    this.#releaseDisks();
+    if (this.#isClean) this.#releaseDisks();
     if (this.#leaving === "nodeStop" || !this.#isClean) {
       await this.#status.flush();
       return;
@@ -357,8 +301,4 @@ export class PodRunner {
     if (codes.every((code) => code !== undefined))
       this.#set({ ended: codes.every((code) => code === 0) ? "Succeeded" : "Failed" });
   }
-}
-
-function imageError(image: string, known: string): string | undefined {
-  return image === known ? undefined : `this node has one image, ${known}; it cannot pull "${image}"`;
 }

@@ -1,11 +1,11 @@
-import { isApiStatus } from "../api-status-error.ts";
+import type { Logger } from "pino";
 import type { NodeFaultPoints } from "../faults/node-faults.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
+import { bindPod } from "./bind-pod.ts";
 import type { RecordEvent } from "./event-recorder.ts";
 import { recordOf, textOf } from "./json-shape.ts";
 import { callAfter } from "./long-timer.ts";
 import type { PodPlan } from "./pod-plan.ts";
-import { pods, refOf } from "./resources.ts";
 import type { HeldVolume, VolumeStore } from "./volume-store.ts";
 
 /** What placing a pod stands on. */
@@ -16,6 +16,7 @@ export interface SchedulingTask {
   readonly api: ResourceApi;
   readonly volumes: VolumeStore;
   readonly faults: NodeFaultPoints;
+  readonly log: Logger;
   readonly record: RecordEvent;
   /** Says why the pod is not on a node yet, on its status; undefined when it is. */
   readonly sayUnscheduled: (why: string | undefined) => void;
@@ -34,7 +35,7 @@ export async function schedulePod(
   task: SchedulingTask,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, HeldVolume> | undefined> {
-  const { pod, plan, nodeName, api, volumes } = task;
+  const { pod, plan, nodeName, volumes } = task;
   const namespace = pod.metadata.namespace ?? "";
   const scheduled = textOf(recordOf(pod.spec).nodeName) !== undefined;
   const saying = new Saying(task, scheduled);
@@ -51,15 +52,12 @@ export async function schedulePod(
     }
     if (signal.aborted) return undefined;
     if (!scheduled) {
-      await api.bind(refOf(pods, pod), { uid: pod.metadata.uid ?? "", nodeName });
+      if (!(await bindPod(task, pod, signal))) return undefined; // deleted, or another pod by that name
       const message = `Successfully assigned ${namespace}/${pod.metadata.name} to ${nodeName}`;
       task.record(pod, "Normal", "Scheduled", message);
     }
     task.sayUnscheduled(undefined);
     return disks;
-  } catch (error) {
-    if (isApiStatus(error, 404) || isApiStatus(error, 409)) return undefined; // deleted, or another pod by that name
-    throw error;
   } finally {
     saying.end();
   }

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { isApiStatus } from "../api-status-error.ts";
+import { isOfAnother } from "../api-status-error.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import { sleep } from "./follow.ts";
 import { pods, refOf } from "./resources.ts";
@@ -44,7 +44,7 @@ export class StatusWriter {
       try {
         await this.#api.patch(refOf(pods, this.#pod), "application/merge-patch+json", body, "status");
       } catch (error) {
-        if (isApiStatus(error, 404) || isApiStatus(error, 409)) continue; // gone, or another pod by that name
+        if (isOfAnother(error)) continue; // gone, or another pod by that name
         this.#log.warn({ err: error, pod: this.#pod.metadata.name }, "a pod's status was not stored; trying again");
         this.#wanted ??= status;
         await sleep(retryMs, this.#signal);

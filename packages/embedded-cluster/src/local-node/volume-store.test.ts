@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ApiServer, startApiServer } from "../api-server/api-server.ts";
 import type { KubeObject } from "../resource-api.ts";
 import { follow } from "./follow.ts";
+import type { Isolation } from "./isolation.ts";
 import { recordOf } from "./json-shape.ts";
 import { NodePaths } from "./node-paths.ts";
 import { claims, refOf } from "./resources.ts";
@@ -19,10 +20,10 @@ let stopping: AbortController;
 let following: Promise<void>;
 let store: VolumeStore;
 
-async function open(nodeUid = "node-1", storeOpenedAt?: number): Promise<void> {
+async function open(nodeUid = "node-1", storeOpenedAt?: number, isolation: Isolation = "none"): Promise<void> {
   stopping = new AbortController();
   const { signal } = stopping;
-  store = new VolumeStore({ api: server.api, paths, isolation: "none", nodeUid, storeOpenedAt, log: quiet, signal });
+  store = new VolumeStore({ api: server.api, paths, isolation, nodeUid, storeOpenedAt, log: quiet, signal });
   following = follow(server.api, claims, store, signal, quiet);
 }
 
@@ -84,6 +85,21 @@ describe("a claim", () => {
     });
     expect((await stat(paths.volume(uid))).mode & 0o777).toBe(0o700);
   });
+
+  it.skipIf(process.geteuid?.() !== 0)(
+    "whose folder a killed node had only just made becomes the pod's user's (needs root)",
+    async () => {
+      await close();
+      const made = await createClaim(server, "disk");
+      const path = paths.volume(made.metadata.uid ?? "");
+      await mkdir(path);
+      await writeFile(`${path}.claim.json.new`, "{");
+      await open("node-1", undefined, "namespaces");
+      await bound("disk");
+      expect((await stat(path)).uid).toBe(1001);
+      expect(existsSync(`${path}.claim.json.new`)).toBe(false);
+    },
+  );
 
   it("that is deleted takes its folder with it", async () => {
     await createClaim(server, "disk");

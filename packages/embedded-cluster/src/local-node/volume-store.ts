@@ -1,7 +1,7 @@
 import { chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { isApiStatus } from "../api-status-error.ts";
+import { isOfAnother } from "../api-status-error.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import { type Follower, sleep } from "./follow.ts";
 import { type Isolation, ownerOutside } from "./isolation.ts";
@@ -191,17 +191,18 @@ export class VolumeStore implements Follower {
         resourceVersion: claim.metadata.resourceVersion ?? "",
       };
       await this.#writeRecord(uid, record);
-      const owner = ownerOutside(isolation);
       await mkdir(paths.volume(uid), { mode: 0o700 });
-      await chown(paths.volume(uid), owner.uid, owner.gid);
     }
     if (wasBound) return true;
+    // Also of one that is there: a node that was killed here may have made it and no more.
+    const owner = ownerOutside(isolation);
+    await chown(paths.volume(uid), owner.uid, owner.gid);
     const ref = refOf(claims, claim);
     try {
       if (textOf(spec.volumeName) === undefined)
         await api.patch(ref, "application/merge-patch+json", { metadata: { uid }, spec: { volumeName: `pvc-${uid}` } });
     } catch (error) {
-      if (!isApiStatus(error, 404) && !isApiStatus(error, 409)) throw error; // deleted meanwhile: onGone follows
+      if (!isOfAnother(error)) throw error; // deleted meanwhile: onGone follows
     }
     const capacity = recordOf(recordOf(spec.resources).requests);
     await this.#patchStatus(claim, { phase: "Bound", accessModes: textsOf(spec.accessModes), capacity });
@@ -213,7 +214,7 @@ export class VolumeStore implements Follower {
     try {
       await this.#options.api.patch(refOf(claims, claim), "application/merge-patch+json", body, "status");
     } catch (error) {
-      if (!isApiStatus(error, 404) && !isApiStatus(error, 409)) throw error;
+      if (!isOfAnother(error)) throw error;
     }
   }
 
@@ -263,6 +264,10 @@ export class VolumeStore implements Follower {
     await rm(paths.trash, { recursive: true, force: true });
     await mkdir(paths.trash, { recursive: true, mode: 0o700 });
     for (const entry of await readdir(paths.volumes, { withFileTypes: true })) {
+      if (entry.name.endsWith(".claim.json.new")) {
+        await rm(join(paths.volumes, entry.name), { force: true }); // never became a record
+        continue;
+      }
       const uid = entry.name.replace(/\.claim\.json$/, "");
       if (uids.has(uid)) continue;
       const record = await this.#readRecord(uid);
@@ -277,8 +282,11 @@ export class VolumeStore implements Follower {
     }
   }
 
-  #writeRecord(uid: string, record: ClaimRecord): Promise<void> {
-    return writeFile(this.#options.paths.claimRecord(uid), JSON.stringify(record), { mode: 0o600 });
+  /** In one step, so that a killed node leaves the old record or the new one. */
+  async #writeRecord(uid: string, record: ClaimRecord): Promise<void> {
+    const path = this.#options.paths.claimRecord(uid);
+    await writeFile(`${path}.new`, JSON.stringify(record), { mode: 0o600 });
+    await rename(`${path}.new`, path);
   }
 
   async #readRecord(uid: string): Promise<ClaimRecord | undefined> {

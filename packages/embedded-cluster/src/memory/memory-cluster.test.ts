@@ -1,8 +1,11 @@
+import { Agent, type IncomingMessage, request } from "node:http";
+import type { Duplex } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import { LostReplyError } from "../faults/fate.ts";
 import { listIn, stringIn } from "../json.ts";
 import type { KubeObject, ObjectRef, ResourceRef } from "../resource-api.ts";
 import { type MemoryCluster, type MemoryClusterOptions, startMemoryCluster } from "./memory-cluster.ts";
+import { memoryToken } from "./memory-listener.ts";
 
 const sandboxes: ResourceRef = { group: "agents.x-k8s.io", version: "v1beta1", plural: "sandboxes" };
 const pods: ResourceRef = { group: "", version: "v1", plural: "pods" };
@@ -151,5 +154,50 @@ describe("a request of an in-process caller", () => {
     await cluster.api("other").patch(at(sandboxes), merge, { metadata: { labels: { x: "y" } } });
     expect(await late.land()).toMatchObject({ code: 409 });
     expect(await find(sandboxes)).toMatchObject({ spec: { operatingMode: "Running" } });
+  });
+});
+
+describe("a client over a connection in memory", () => {
+  const send = (by: string, method: string, path: string, body?: object): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const agent = new Agent({ keepAlive: true });
+      agent.createConnection = (): Duplex => cluster.connect(by);
+      const text = body === undefined ? undefined : JSON.stringify(body);
+      const headers = {
+        authorization: `Bearer ${memoryToken}`,
+        ...(text === undefined
+          ? {}
+          : { "content-type": "application/merge-patch+json", "content-length": text.length }),
+      };
+      const sent = request({ method, path, agent, headers }, resolve);
+      sent.once("error", reject);
+      sent.end(text);
+    });
+  const jsonOf = async (answer: IncomingMessage) => {
+    let text = "";
+    for await (const chunk of answer) text += chunk;
+    return JSON.parse(text);
+  };
+  const path = "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes";
+
+  it("is answered as over the network, watches too, and is known by its name", async () => {
+    await open({ controller: false });
+    await create();
+    expect(await jsonOf(await send("holder", "GET", `${path}/a`))).toMatchObject({ kind: "Sandbox" });
+    const watch = await send("holder", "GET", `${path}?watch=true`);
+    const [first] = await watch.take(1).toArray();
+    expect(JSON.parse(String(first))).toMatchObject({ type: "ADDED", object: { metadata: { name: "a" } } });
+    cluster.faults.add({ match: { by: "holder", verb: "patch" }, action: { t: "fail", code: 503 } });
+    const suspend = { spec: { operatingMode: "Suspended" } };
+    expect((await send("holder", "PATCH", `${path}/a`, suspend)).statusCode).toBe(503);
+    expect((await send("other", "PATCH", `${path}/a`, suspend)).statusCode).toBe(200);
+  });
+
+  it("that loses its reply finds its connection cut, and its write applied", async () => {
+    await open({ controller: false });
+    await create();
+    cluster.faults.add({ match: { by: "holder" }, action: { t: "applyThenDrop" } });
+    await expect(send("holder", "PATCH", `${path}/a`, { spec: { operatingMode: "Suspended" } })).rejects.toThrow();
+    expect(await find(sandboxes)).toMatchObject({ spec: { operatingMode: "Suspended" } });
   });
 });

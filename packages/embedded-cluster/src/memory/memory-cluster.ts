@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { type Logger, pino } from "pino";
 import { startApiCore } from "../api-server/api-core.ts";
 import { openMemoryDatabase } from "../api-server/store/database.ts";
@@ -11,6 +12,7 @@ import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import { type SandboxController, startSandboxController } from "../sandbox-controller/sandbox-controller.ts";
 import { seed } from "../seed.ts";
 import { countedApi } from "./counted-api.ts";
+import { type MemoryListener, openMemoryListener } from "./memory-listener.ts";
 import { severableApi } from "./severable-api.ts";
 import { type StandInNode, startStandInNode } from "./stand-in-node.ts";
 
@@ -30,6 +32,11 @@ export interface MemoryClusterOptions {
 export interface MemoryCluster {
   /** The API as this caller sees it: the name is what fault rules know it by. */
   api(by?: string): ResourceApi;
+  /**
+   * A connection to the API as HTTP/1.1 without TLS, for a client's own transport (`createConnection` of an http.Agent).
+   * Its bearer token is `memoryToken`; `by` is what fault rules know the caller by.
+   */
+  connect(by?: string): Duplex;
   readonly faults: Faults;
   /** Throws where there is none. */
   readonly node: StandInNode;
@@ -68,6 +75,7 @@ export async function startMemoryCluster(options: MemoryClusterOptions = {}): Pr
   const nodeOptions = { api: api("node"), clock, log, rules, auto: nodeMode === "auto", ...placing };
   const node = nodeMode === "none" ? undefined : await startStandInNode(nodeOptions);
 
+  let listener: MemoryListener | undefined;
   let controller: { readonly running: SandboxController; readonly sever: () => void } | undefined;
   const startController = async (): Promise<void> => {
     if (controller !== undefined) throw new Error("A controller runs already.");
@@ -85,6 +93,10 @@ export async function startMemoryCluster(options: MemoryClusterOptions = {}): Pr
 
   return {
     api: (by = "client") => api(by),
+    connect: (by = "client") => {
+      listener ??= openMemoryListener({ registry: core.registry, faults: plan, log, now });
+      return listener.connect(by);
+    },
     faults: plan,
     get node() {
       if (node === undefined) throw new Error("This cluster was started without a node.");
@@ -107,6 +119,7 @@ export async function startMemoryCluster(options: MemoryClusterOptions = {}): Pr
     killController,
     stop: async () => {
       plan.stop();
+      listener?.stop();
       await killController();
       await node?.stop();
       core.close();

@@ -1,9 +1,9 @@
 import type { Pass } from "./children.ts";
 import { podNameAnnotation, refOf, sandboxes } from "./names.ts";
 
-/** Notes the pod's name on the Sandbox: one more write to it, right after the pod is made. */
+/** Notes the pod's name on the Sandbox, one more write to it, unless a name stands there already. */
 export async function notePodName(pass: Pass, name: string): Promise<void> {
-  if (pass.sandbox.metadata.annotations?.[podNameAnnotation] === name) return;
+  if ((pass.sandbox.metadata.annotations?.[podNameAnnotation] ?? "") !== "") return;
   await write(pass, name);
 }
 

@@ -61,8 +61,10 @@ async function keepPod(pass: Pass, spec: SandboxSpec, pod: KubeObject): Promise<
       ? {}
       : { ownerReferences: [...(pod.metadata.ownerReferences ?? []), controllerReference(sandbox)] };
   const metadata = { ...adoption, ...podMetadataPatch(pod, sandbox, spec, hash) };
-  if (Object.keys(metadata).length === 0) return pod;
-  return cluster.api.patch(refOf(pods, pod), "application/merge-patch+json", { metadata });
+  const isRight = Object.keys(metadata).length === 0;
+  const kept = isRight ? pod : await cluster.api.patch(refOf(pods, pod), "application/merge-patch+json", { metadata });
+  await notePodName(pass, kept.metadata.name);
+  return kept;
 }
 
 async function createPod(pass: Pass, spec: SandboxSpec): Promise<KubeObject> {

@@ -127,16 +127,20 @@ describe("a terminal", () => {
   });
 
   it("B95 a heredoc, an open quote and Ctrl-C leave the shell usable, and nothing leaks into another session", async () => {
-    const agent = await agentProcess({ SHELL: "/bin/bash" });
-    await openTerminal(agent.link, "a", { env: { PS1: "$ " } });
-    await openTerminal(agent.link, "b", { env: { PS1: "$ " } });
+    const agent = await agentProcess();
+    const bash = { command: "/bin/bash", args: ["--norc", "--noprofile"], env: { PS1: "$ " } };
+    await openTerminal(agent.link, "a", bash);
+    await openTerminal(agent.link, "b", bash);
     const [a, b] = [await attachTo(agent.link, "a"), await attachTo(agent.link, "b")];
+    const prompted = /\$ $/;
+    await a.until(() => prompted.test(a.text)); // What is typed before is taken by the terminal, and Ctrl-C drops it there.
     await a.type("cat <<END\none\ntwo\nthree\nEND\n");
     await a.type("echo ne''xt; X=1\n");
     await a.until(() => a.text.includes("next\r\n"));
     await a.type("echo 'open\n");
     await a.until(() => /open\r\n[^>]*> $/.test(a.text));
     await a.type("\x03");
+    await a.until(() => /\^C[^$]*\$ $/.test(a.text));
     await a.type("echo af''ter\n");
     await a.until(() => a.text.includes("after\r\n"));
     await b.type("echo other$X-$((1+1)); exit\n");
@@ -461,9 +465,10 @@ describe("the registry", () => {
 
 describe("signals and the end", () => {
   it("G20 go to the foreground process group by name; unknown ones are refused", async () => {
-    const agent = await agentProcess({ SHELL: "/bin/bash" });
-    await openTerminal(agent.link, "s", { env: { PS1: "$ " } });
+    const agent = await agentProcess();
+    await openTerminal(agent.link, "s", { command: "/bin/bash", args: ["--norc", "--noprofile"], env: { PS1: "$ " } });
     const shell = await attachTo(agent.link, "s");
+    await shell.until(() => shell.text.endsWith("$ "));
     await shell.type("sh -c 'trap \"echo heard-$((1+0))\" USR1; echo up-$((1+0)); while :; do sleep 0.05; done'\n");
     await shell.until(() => shell.text.includes("up-1"));
     const signal = (name: string) =>
@@ -471,6 +476,7 @@ describe("signals and the end", () => {
     await signal("SIGUSR1");
     await shell.until(() => shell.text.includes("heard-1"));
     await signal("INT"); // Ends what is in the foreground; the shell goes on.
+    await shell.until(() => shell.text.endsWith("$ "));
     await shell.type("echo still-$((1+1))\n");
     await shell.until(() => shell.text.includes("still-2"));
     for (const unknown of ["SEGV", "usr1", "9", ""]) {

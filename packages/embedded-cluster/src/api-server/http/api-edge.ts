@@ -6,13 +6,14 @@ import { timedOut } from "../../faults/fate.ts";
 import type { FaultPlan } from "../../faults/fault-plan.ts";
 import type { FaultedRequest, Loss } from "../../faults/fault-rule.ts";
 import { landLater } from "../../faults/faulty-api.ts";
-import { badRequest, notServed, unauthorized } from "../refusals.ts";
+import { badRequest, impersonationNotServed, NotServedPage, notServed, unauthorized } from "../refusals.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type FaultConsole, faultsPath, isFaultsPath } from "./fault-console.ts";
 import { faultedRequestOf } from "./faulted-request.ts";
 import { type Answer, handle } from "./handlers.ts";
-import { type Reply, refusalOf, refusalReply } from "./reply.ts";
+import type { ReadLog } from "./log-handler.ts";
+import { type Reply, refusalOf, refusalReply, textReply } from "./reply.ts";
 import { mediaTypeOf, readBody } from "./request-body.ts";
 import { routeOf } from "./route.ts";
 import { streamWatch } from "./watch-stream.ts";
@@ -26,6 +27,7 @@ export interface ApiEdgeOptions {
   /** How often a watch that asked for bookmarks is given one; undefined: never by itself. */
   readonly bookmarkIntervalMs: number | undefined;
   readonly faults: FaultPlan;
+  readonly readLog?: ReadLog | undefined;
   /** Serves the fault knobs over HTTP where the operator has allowed it. */
   readonly faultConsole: FaultConsole | undefined;
 }
@@ -64,6 +66,7 @@ export class ApiEdge {
 
   async #answer(message: IncomingMessage, response: ServerResponse, by: string): Promise<void> {
     if (!this.#isAuthorized(message)) throw unauthorized();
+    if (message.headers["impersonate-user"] !== undefined) throw impersonationNotServed();
     const request = await readRequest(message);
     const fromConsole = this.#options.faultConsole?.answer(request);
     if (fromConsole !== undefined) return this.#write(message, response, await fromConsole);
@@ -72,9 +75,9 @@ export class ApiEdge {
     const { faults } = this.#options;
     const faulted = faultedRequestOf(route, request, by);
     const fate = faulted === undefined ? undefined : faults.decide(faulted);
-    const work = (): Answer => handle(this.#options, route, request);
+    const work = async (): Promise<Answer> => handle(this.#options, route, request);
     if (fate !== undefined) return this.#carryOut(await fate, message, response, work, faulted);
-    return this.#deliver(message, response, work(), faulted);
+    return this.#deliver(message, response, await work(), faulted);
   }
 
   /** Gives a request its fate. `work` is done at most once. */
@@ -82,21 +85,21 @@ export class ApiEdge {
     fate: Fate,
     message: IncomingMessage,
     response: ServerResponse,
-    work: () => Answer,
+    work: () => Promise<Answer>,
     faulted: FaultedRequest | undefined,
   ): Promise<void> {
     switch (fate.t) {
       case "continue":
-        return this.#deliver(message, response, work(), faulted);
+        return this.#deliver(message, response, await work(), faulted);
       case "fail":
         throw fate.error;
       case "dropUnapplied":
         return this.#leaveUnanswered(message, response, fate.loss);
       case "applyThenDrop":
-        discard(tried(work));
+        discard(await tried(work));
         return this.#leaveUnanswered(message, response, fate.loss);
       case "applyLate":
-        void landLater(fate.later, async () => discard(work()));
+        void landLater(fate.later, async () => discard(await work()));
         return this.#leaveUnanswered(message, response, fate.loss);
     }
   }
@@ -138,7 +141,8 @@ export class ApiEdge {
   #refuse(message: IncomingMessage, response: ServerResponse, error: unknown): void {
     const refusal = refusalOf(error);
     if (refusal.code >= 500) this.#options.log.warn({ err: error, url: message.url }, "request failed");
-    this.#write(message, response, refusalReply(refusal.status));
+    const page = error instanceof NotServedPage ? textReply(404, error.page) : undefined;
+    this.#write(message, response, page ?? refusalReply(refusal.status));
   }
 
   #write(message: IncomingMessage, response: ServerResponse, reply: Reply): void {
@@ -163,13 +167,15 @@ export class ApiEdge {
 async function readRequest(message: IncomingMessage): Promise<ApiRequest> {
   const { pathname, searchParams } = parseUrl(message.url ?? "/");
   const method = message.method ?? "";
+  const bytes = method === "GET" ? Buffer.alloc(0) : await readBody(message);
   return {
     method,
     path: pathname,
     query: searchParams,
     accept: message.headers.accept ?? "",
     contentType: mediaTypeOf(message),
-    body: method === "GET" ? "" : await readBody(message),
+    body: bytes.toString("utf8"),
+    bytes,
   };
 }
 
@@ -182,9 +188,9 @@ function parseUrl(target: string): URL {
 }
 
 /** A refusal is lost like any other answer. */
-function tried(work: () => Answer): Answer | undefined {
+async function tried(work: () => Promise<Answer>): Promise<Answer | undefined> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     if (error instanceof ApiStatusError) return undefined;
     throw error;

@@ -7,4 +7,6 @@ export interface ApiRequest {
   /** The media type of the body, without its parameters. */
   readonly contentType: string;
   readonly body: string;
+  /** The body as it came, which is no text where it is protobuf. */
+  readonly bytes: Buffer;
 }

@@ -1,3 +1,4 @@
+import { badRequest } from "../refusals.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { findUnknown, refuseUnknown, withWarnings } from "./field-validation.ts";
 import type { Answer, HandlerContext } from "./handlers.ts";
@@ -22,17 +23,18 @@ export function handleCollection(
     const page = registry.list(type, namespace, listWishOf(request.query));
     return textOfJsonReply(200, presentPage(type, page, request, now));
   }
-  if (type.namespaced && namespace === undefined) return refuseMethod(request.method, request.path);
+  if (request.method === "PUT" && type.custom) throw badRequest("name must be provided");
+  if (type.namespaced && namespace === undefined) return refuseMethod();
   if (request.method === "POST") {
     const present = presenter(type, request, now);
-    const body = parseObject(request.body, request.contentType);
+    const body = parseObject(request, type.kind);
     const findings = findUnknown(type, request, body);
     refuseUnknown(type, findings);
     const created = registry.inRun(isDryRun(request), () => registry.create(type, namespace ?? "", body));
     return withWarnings(textOfJsonReply(201, present(JSON.stringify(created))), findings);
   }
-  if (request.method === "DELETE") {
-    const options = parseOptional(request.body, request.contentType);
+  if (request.method === "DELETE" && type.deletesCollections !== false) {
+    const options = parseOptional(request);
     const wish = deleteWishOf(request.query, options);
     const selection = listWishOf(request.query);
     const deleted = registry.inRun(isDryRun(request, options), () =>
@@ -41,5 +43,5 @@ export function handleCollection(
     const page = { bodies: deleted.map((object) => JSON.stringify(object)), resourceVersion: registry.revision };
     return textOfJsonReply(200, listBody(type, { ...page, continue: undefined, remaining: undefined }));
   }
-  return refuseMethod(request.method, request.path);
+  return refuseMethod();
 }

@@ -1,10 +1,10 @@
 import type { FaultPlan } from "../../faults/fault-plan.ts";
 import { NoSuchPodError } from "../../faults/node-faults.ts";
 import { type AskedFault, FaultSyntaxError, parseFault } from "../../faults/parse-fault.ts";
-import { badRequest, notServed } from "../refusals.ts";
+import { badRequest, notThere } from "../refusals.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { jsonReply, type Reply } from "./reply.ts";
-import { parseJson } from "./request-body.ts";
+import { parseObject } from "./request-body.ts";
 import { refuseMethod } from "./route.ts";
 
 export const faultsPath = "/holdfast/faults";
@@ -31,8 +31,8 @@ export class FaultConsole {
 
   async #answer(request: ApiRequest, id: string): Promise<Reply> {
     if (id !== "") {
-      if (request.method !== "DELETE") return refuseMethod(request.method, request.path);
-      if (!this.#plan.remove(id)) throw notServed(`the fault rule ${JSON.stringify(id)}`);
+      if (request.method !== "DELETE") return refuseMethod();
+      if (!this.#plan.remove(id)) throw notThere(`There is no fault rule ${JSON.stringify(id)}. Nothing was changed.`);
       return jsonReply(200, { removed: id });
     }
     switch (request.method) {
@@ -46,13 +46,13 @@ export class FaultConsole {
         return jsonReply(200, { removed });
       }
       default:
-        return refuseMethod(request.method, request.path);
+        return refuseMethod();
     }
   }
 
   #parse(request: ApiRequest): AskedFault {
     try {
-      return parseFault(parseJson(request.body));
+      return parseFault(parseObject({ ...request, contentType: "" }));
     } catch (error) {
       if (error instanceof FaultSyntaxError) throw badRequest(error.message);
       throw error;
@@ -80,12 +80,9 @@ export class FaultConsole {
     try {
       if (asked.t === "evict") await node.evict(asked.pod, asked.text);
       else if (asked.t === "killContainer") await node.killContainer(asked.pod, asked.text);
-      else {
-        await node.cutAddress(asked.pod);
-        return { id: this.#plan.list().at(-1)?.id };
-      }
+      else return { id: this.#plan.idOf(await node.cut(asked.pod)) };
     } catch (error) {
-      if (error instanceof NoSuchPodError) throw notServed(`${error.message} A pod of that name`);
+      if (error instanceof NoSuchPodError) throw notThere(error.message);
       throw error;
     }
     return { done: asked.t };

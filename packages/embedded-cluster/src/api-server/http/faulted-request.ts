@@ -6,19 +6,21 @@ import type { Route } from "./route.ts";
 
 /** The request as fault rules see it; undefined where they are not about it: documents and reviews. */
 export function faultedRequestOf(route: Route, request: ApiRequest, by: string): FaultedRequest | undefined {
-  if (route.t !== "collection" && route.t !== "object" && route.t !== "binding") return undefined;
+  if (route.t !== "collection" && route.t !== "object" && route.t !== "binding" && route.t !== "log") {
+    return undefined;
+  }
   const isCollection = route.t === "collection";
   const verb = verbOf(request, isCollection);
   if (verb === undefined) return undefined;
   const name = isCollection ? (verb === "create" ? nameIn(request) : "") : route.name;
-  const subresource = route.t === "binding" ? "binding" : route.t === "object" ? (route.subresource ?? "") : "";
+  const subresource = isCollection ? "" : route.t === "object" ? (route.subresource ?? "") : route.t;
   return { by, verb, resource: route.type.plural, namespace: route.namespace ?? "", name, subresource };
 }
 
 function verbOf(request: ApiRequest, isCollection: boolean): FaultVerb | undefined {
   switch (request.method) {
     case "GET":
-      return isWatch(request.query) ? "watch" : isCollection ? "list" : "get";
+      return !isCollection ? "get" : isWatch(request.query) ? "watch" : "list";
     case "POST":
       return "create";
     case "PUT":

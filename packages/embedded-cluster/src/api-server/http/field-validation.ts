@@ -2,6 +2,7 @@ import { badRequest, invalidOptions, invalidPatch, unsupportedValue } from "../r
 import { rulesOf } from "../registry/kinds/kind-rules.ts";
 import type { ResourceType } from "../resource-types.ts";
 import type { ApiRequest } from "./api-request.ts";
+import { doubledMembers } from "./doubled-members.ts";
 import { optionsKind } from "./query.ts";
 import type { Reply } from "./reply.ts";
 
@@ -12,19 +13,33 @@ type Directive = "Strict" | "Warn" | "Ignore";
 export interface Findings {
   readonly strict: boolean;
   readonly complaints: readonly string[];
+  /** What the caller must know besides. */
+  readonly notes: readonly string[];
 }
 
-export const nothingFound: Findings = { strict: false, complaints: [] };
+export const nothingFound: Findings = { strict: false, complaints: [], notes: [] };
 
-/** Looks for unknown members, as far as they are known to be unknown. Throws 422 on an unsupported directive. */
+/** Looks for doubled members, and for unknown ones as far as they are known to be unknown. Throws 422 on an unsupported directive. */
 export function findUnknown(type: ResourceType, request: ApiRequest, body: unknown): Findings {
   const directive = directiveOf(request);
-  const unknown = directive === "Ignore" ? [] : (rulesOf(type).unknownFields?.(body) ?? []);
+  const { unknownFields } = rulesOf(type);
+  const isJson = request.contentType === "application/json" || request.contentType === "";
+  const doubled = directive === "Ignore" || !isJson ? [] : doubledMembers(request.body);
+  const unknown = directive === "Ignore" ? [] : (unknownFields?.(body) ?? []);
+  const strict = directive === "Strict";
   return {
-    strict: directive === "Strict",
-    complaints: unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
+    strict,
+    complaints: [
+      ...doubled.map((field) => `duplicate field ${JSON.stringify(field)}`),
+      ...unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
+    ],
+    notes: strict && unknownFields === undefined ? [unchecked(type)] : [],
   };
 }
+
+/** To take strictness as kept where nothing was looked at would be a lie. */
+const unchecked = ({ kind }: ResourceType): string =>
+  `the embedded cluster does not know the members of a ${kind}: a wrong one is stored, not refused`;
 
 /** Refuses a body of a create or an update as the real server does. */
 export function refuseUnknown(type: ResourceType, { strict, complaints }: Findings): void {
@@ -41,9 +56,10 @@ export function refuseUnknownInPatched(patched: unknown, { strict, complaints }:
 }
 
 /** Adds a warning for each finding. */
-export function withWarnings(reply: Reply, { strict, complaints }: Findings): Reply {
-  if (strict || complaints.length === 0) return reply;
-  const warning = complaints.map((complaint) => `299 - ${JSON.stringify(complaint)}`);
+export function withWarnings(reply: Reply, { strict, complaints, notes }: Findings): Reply {
+  const said = [...(strict ? [] : complaints), ...notes];
+  if (said.length === 0) return reply;
+  const warning = said.map((text) => `299 - ${JSON.stringify(text)}`);
   return { ...reply, headers: { ...reply.headers, warning } };
 }
 

@@ -2,10 +2,11 @@ import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { handleCollection } from "./collection-handler.ts";
 import { coreVersions, groupDocument, groupList, resourceList, serverVersion } from "./discovery.ts";
+import { handleLog, type ReadLog } from "./log-handler.ts";
 import { handleObject } from "./object-handler.ts";
 import { openApiDocument, openApiRoot } from "./openapi.ts";
 import { isDryRun } from "./query.ts";
-import { jsonReply, type Reply } from "./reply.ts";
+import { jsonReply, type Reply, textReply } from "./reply.ts";
 import { parseObject } from "./request-body.ts";
 import { answerReview } from "./reviews.ts";
 import { type Route, refuseMethod } from "./route.ts";
@@ -16,30 +17,36 @@ export interface HandlerContext {
   readonly registry: Registry;
   readonly isToken: (token: string) => boolean;
   readonly now: () => Date;
+  /** Absent where no node keeps logs. */
+  readonly readLog?: ReadLog | undefined;
 }
 
 /** What a request comes to: a reply, or a watch to stream. */
 export type Answer = Reply | WatchAnswer;
 
-/** Handles a request, at once. Throws every refusal. */
-export function handle(context: HandlerContext, route: Route, request: ApiRequest): Answer {
+/** Handles a request: at once, but for a log, which is read from the node's disk. Throws every refusal. */
+export function handle(context: HandlerContext, route: Route, request: ApiRequest): Answer | Promise<Answer> {
   if (route.t === "collection") return handleCollection(context, route, request);
   if (route.t === "object") return handleObject(context, route, request);
   if (route.t === "binding") return handleBinding(context, route, request);
+  if (route.t === "log") return handleLog(context, route, request);
   if (route.t === "review") {
-    if (request.method !== "POST") return refuseMethod(request.method, request.path);
-    return answerReview(route.kind, parseObject(request.body, request.contentType), context.isToken);
+    if (request.method !== "POST") return refuseMethod();
+    return answerReview(route.review, parseObject(request), context.isToken, context.now());
   }
-  if (request.method !== "GET") return refuseMethod(request.method, request.path);
+  if (request.method !== "GET") return refuseMethod();
   return handleDocument(route);
 }
 
-type DocumentRoute = Exclude<Route, { t: "collection" } | { t: "object" } | { t: "binding" } | { t: "review" }>;
+type DocumentRoute = Exclude<
+  Route,
+  { t: "collection" } | { t: "object" } | { t: "binding" } | { t: "log" } | { t: "review" }
+>;
 
 function handleDocument(route: DocumentRoute): Reply {
   switch (route.t) {
     case "health":
-      return { code: 200, contentType: "text/plain; charset=utf-8", body: "ok" };
+      return textReply(200, "ok");
     case "version":
       return jsonReply(200, serverVersion);
     case "coreVersions":
@@ -62,8 +69,8 @@ function handleBinding(
   route: Extract<Route, { t: "binding" }>,
   request: ApiRequest,
 ): Reply {
-  if (request.method !== "POST") return refuseMethod(request.method, request.path);
-  const body = parseObject(request.body, request.contentType);
+  if (request.method !== "POST") return refuseMethod();
+  const body = parseObject(request);
   registry.inRun(isDryRun(request), () => registry.bind(route, body));
   return jsonReply(201, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 });
 }

@@ -3,7 +3,8 @@ import { apiVersionOf, type ResourceType } from "../resource-types.ts";
 
 /** Writes a list as JSON text, without parsing its items. */
 export function listBody(type: ResourceType, page: ListPage): string {
-  const metadata = listMetadata(page);
+  // A list of custom resources says that nothing follows; a built-in one leaves it out.
+  const metadata = { ...(type.custom ? { continue: "" } : {}), ...listMetadata(page) };
   const head = JSON.stringify({ kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata });
   return `${head.slice(0, -1)},"items":[${page.bodies.map((body) => listItem(type, body)).join(",")}]}`;
 }

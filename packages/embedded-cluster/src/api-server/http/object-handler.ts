@@ -1,17 +1,16 @@
 import type { KubeObject, PatchType } from "../../resource-api.ts";
 import { strategicMergeNotServed, unsupportedMediaType } from "../refusals.ts";
-import { patchTypes } from "../registry/patches.ts";
+import { parsePatch, patchTypes } from "../registry/patches.ts";
 import type { Target } from "../registry/target.ts";
 import type { ResourceType } from "../resource-types.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { findUnknown, nothingFound, refuseUnknown, refuseUnknownInPatched, withWarnings } from "./field-validation.ts";
 import type { Answer, HandlerContext } from "./handlers.ts";
 import { presenter } from "./presenting.ts";
-import { deleteWishOf, isDryRun, isWatch } from "./query.ts";
+import { assertReached, deleteWishOf, isDryRun } from "./query.ts";
 import { jsonReply, type Reply, textOfJsonReply } from "./reply.ts";
-import { parseJson, parseObject, parseOptional } from "./request-body.ts";
+import { parseObject, parseOptional } from "./request-body.ts";
 import { type Route, refuseMethod } from "./route.ts";
-import { watchAnswer } from "./watch-answer.ts";
 
 type ObjectRoute = Extract<Route, { t: "object" }>;
 
@@ -23,14 +22,11 @@ export function handleObject(context: HandlerContext, route: ObjectRoute, reques
   const present = presenter(type, request, context.now);
   switch (request.method) {
     case "GET":
-      if (isWatch(request.query)) {
-        const query = new URLSearchParams(request.query);
-        query.set("fieldSelector", `metadata.name=${name}`);
-        return watchAnswer(context, type, type.namespaced ? namespace : undefined, { ...request, query });
-      }
+      // Also with watch=true: one object is watched by a field selector on its collection.
+      assertReached(registry, request.query);
       return textOfJsonReply(200, present(JSON.stringify(registry.get(target))));
     case "PUT": {
-      const body = parseObject(request.body, request.contentType);
+      const body = parseObject(request, type.kind);
       const findings = findUnknown(type, request, body);
       refuseUnknown(type, findings);
       const updated = registry.inRun(isDryRun(request), () => registry.update(target, body, subresource));
@@ -39,15 +35,15 @@ export function handleObject(context: HandlerContext, route: ObjectRoute, reques
     case "PATCH":
       return patch(context, target, subresource, request);
     case "DELETE": {
-      if (subresource !== undefined) return refuseMethod(request.method, request.path);
-      const options = parseOptional(request.body, request.contentType);
+      if (subresource !== undefined) return refuseMethod();
+      const options = parseOptional(request);
       const wish = deleteWishOf(request.query, options);
       const { object, removed } = registry.inRun(isDryRun(request, options), () => registry.delete(target, wish));
       if (removed && !type.returnsDeleted) return jsonReply(200, deletedStatus(type, object));
       return textOfJsonReply(200, present(JSON.stringify(object)));
     }
     default:
-      return refuseMethod(request.method, request.path);
+      return refuseMethod();
   }
 }
 
@@ -56,7 +52,7 @@ function patch(context: HandlerContext, target: Target, subresource: "status" | 
   const { type } = target;
   const present = presenter(type, request, context.now);
   const patchType = patchTypeOf(type, request);
-  const body = parseJson(request.body);
+  const body = parsePatch(request.body);
   let findings = nothingFound;
   const inspect = (patched: unknown): void => {
     findings = findUnknown(type, request, patched);

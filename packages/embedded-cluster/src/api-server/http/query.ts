@@ -1,7 +1,15 @@
 import type { StatusCause } from "../../api-status-error.ts";
 import { isObject } from "../../json.ts";
 import type { DeleteWish } from "../../resource-api.ts";
-import { badRequest, forbiddenField, invalidOptions, unsupportedValue } from "../refusals.ts";
+import {
+  badRequest,
+  forbiddenField,
+  invalidOptions,
+  tooLargeResourceVersion,
+  unforeseen,
+  unsupportedValue,
+} from "../refusals.ts";
+import { goKindOf } from "../registry/go-json.ts";
 import type { ListWish } from "../registry/list-page.ts";
 import type { WatchStart } from "../registry/watch-cursor.ts";
 
@@ -10,11 +18,10 @@ export function listWishOf(query: URLSearchParams): ListWish {
   const version = versionOf(query);
   const match = query.get("resourceVersionMatch") ?? "";
   const token = query.get("continue") ?? "";
-  const causes: StatusCause[] = [];
+  const causes = match === "" ? [] : matchCauses(match, version, token);
   if (query.has("sendInitialEvents")) {
     causes.push(forbiddenField("sendInitialEvents", "sendInitialEvents is forbidden for list"));
   }
-  if (match !== "") causes.push(...matchCauses(match, version, token));
   if (causes.length > 0) throw invalidOptions("ListOptions", causes);
   if (token !== "" && version !== undefined && version > 0) {
     throw badRequest("specifying resource version is not allowed when using continue");
@@ -91,6 +98,12 @@ function assertInitialEventsAskedWell(initial: string, match: string): void {
   if (causes.length > 0) throw invalidOptions("ListOptions", causes);
 }
 
+/** Throws 504 for a version that this server has not reached. */
+export function assertReached(registry: { readonly revision: number }, query: URLSearchParams): void {
+  const version = versionOf(query) ?? 0;
+  if (version > registry.revision) throw tooLargeResourceVersion(version, registry.revision);
+}
+
 export function isWatch(query: URLSearchParams): boolean {
   return isTrue(query.get("watch"));
 }
@@ -101,9 +114,15 @@ export function deleteWishOf(query: URLSearchParams, body: unknown): DeleteWish 
   const options = body ?? {};
   const grace = options.gracePeriodSeconds ?? integerOf(query, "gracePeriodSeconds");
   if (grace !== undefined && grace !== null && (typeof grace !== "number" || !Number.isSafeInteger(grace))) {
-    throw badRequest("gracePeriodSeconds must be an integer");
+    throw wrongMember("gracePeriodSeconds", grace, "int64");
   }
-  const policy = readPolicy(options.propagationPolicy ?? query.get("propagationPolicy"));
+  if (options.orphanDependents !== undefined && options.propagationPolicy !== undefined) {
+    const why = "orphanDependents and deletionPropagation cannot be both set";
+    const message = `Invalid value: ${JSON.stringify(options.propagationPolicy)}: ${why}`;
+    throw invalidOptions("DeleteOptions", [{ reason: "FieldValueInvalid", message, field: "propagationPolicy" }]);
+  }
+  const policy =
+    orphanPolicy(options.orphanDependents) ?? readPolicy(options.propagationPolicy ?? query.get("propagationPolicy"));
   const preconditions = readPreconditions(options.preconditions);
   return {
     ...(typeof grace === "number" ? { gracePeriodSeconds: grace } : {}),
@@ -129,11 +148,23 @@ export function optionsKind(method: string): string {
   return { POST: "CreateOptions", PUT: "UpdateOptions", PATCH: "PatchOptions" }[method] ?? "DeleteOptions";
 }
 
+const wrongMember = (member: string, value: unknown, goType: string) =>
+  badRequest(
+    `json: cannot unmarshal ${goKindOf(value)} into Go struct field DeleteOptions.${member} of type ${goType}`,
+  );
+
+/** What was said before there were policies. */
+function orphanPolicy(value: unknown): DeleteWish["propagationPolicy"] {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "boolean") throw wrongMember("orphanDependents", value, "bool");
+  return value ? "Orphan" : "Background";
+}
+
 function readPolicy(value: unknown): DeleteWish["propagationPolicy"] {
   if (value === undefined || value === null || value === "") return undefined;
   if (value === "Background" || value === "Foreground" || value === "Orphan") return value;
   throw invalidOptions("DeleteOptions", [
-    unsupportedValue("propagationPolicy", value, ["Background", "Foreground", "Orphan"]),
+    unsupportedValue("propagationPolicy", value, ["Foreground", "Background", "Orphan", "nil"]),
   ]);
 }
 
@@ -156,22 +187,22 @@ function versionOf(query: URLSearchParams): number | undefined {
   const text = query.get("resourceVersion");
   if (text === null || text === "") return undefined;
   const version = /^\d+$/u.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(version)) {
-    throw badRequest(
-      `Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
-    );
-  }
-  return version;
+  if (Number.isSafeInteger(version)) return version;
+  const why = `resourceVersion: Invalid value: ${JSON.stringify(text)}: ${cannotParse("Uint", text)}`;
+  throw isWatch(query) ? unforeseen(why) : badRequest(`invalid resource version: ${why}`);
 }
 
-function integerOf(query: URLSearchParams, name: string): number | undefined {
+const cannotParse = (type: "Uint" | "Int", text: string): string =>
+  `strconv.Parse${type}: parsing ${JSON.stringify(text)}: invalid syntax`;
+
+export function integerOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
   const number = /^-?\d+$/u.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(number)) throw badRequest(`${name}: ${JSON.stringify(text)} is not an integer`);
+  if (!Number.isSafeInteger(number)) throw badRequest(cannotParse("Int", text));
   return number;
 }
 
-function isTrue(text: string | null): boolean {
+export function isTrue(text: string | null): boolean {
   return text === "true" || text === "1";
 }

@@ -5,7 +5,7 @@ import { internalError } from "../refusals.ts";
 export interface Reply {
   readonly code: number;
   readonly contentType: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
@@ -16,6 +16,10 @@ export function jsonReply(code: number, value: unknown): Reply {
 /** A reply whose body is JSON text already. */
 export function textOfJsonReply(code: number, body: string): Reply {
   return { code, contentType: "application/json", body };
+}
+
+export function textReply(code: number, body: string): Reply {
+  return { code, contentType: "text/plain; charset=utf-8", body };
 }
 
 /** The refusal that a thrown value comes to; anything unforeseen is a 500 that names it. */

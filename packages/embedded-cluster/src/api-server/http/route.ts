@@ -1,5 +1,6 @@
-import { methodNotAllowed, notServed } from "../refusals.ts";
+import { methodNotAllowed, NotServedPage, notFound, notServed } from "../refusals.ts";
 import { findType, type ResourceType, resourceTypes } from "../resource-types.ts";
+import { type ReviewKindSpec, reviewGroups, reviewKinds } from "./review-kinds.ts";
 
 /** What a path asks for. */
 export type Route =
@@ -20,15 +21,8 @@ export type Route =
       readonly subresource: "status" | undefined;
     }
   | { readonly t: "binding"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
-  | { readonly t: "review"; readonly kind: ReviewKind };
-
-export type ReviewKind = "TokenReview" | "SubjectAccessReview" | "SelfSubjectAccessReview";
-
-const reviews: Record<string, ReviewKind> = {
-  "authentication.k8s.io/v1/tokenreviews": "TokenReview",
-  "authorization.k8s.io/v1/subjectaccessreviews": "SubjectAccessReview",
-  "authorization.k8s.io/v1/selfsubjectaccessreviews": "SelfSubjectAccessReview",
-};
+  | { readonly t: "log"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
+  | { readonly t: "review"; readonly review: ReviewKindSpec };
 
 /** Reads a path. Throws 404 by name for anything that is not served. */
 export function routeOf(path: string): Route {
@@ -53,22 +47,23 @@ export function routeOf(path: string): Route {
   if (root === "apis") {
     const [group, version, ...below] = rest;
     if (group === undefined) return { t: "groups" };
-    if (version === undefined) return isGroup(group) ? { t: "group", group } : refuse(path);
-    const review = reviews[[group, version, ...below].join("/")];
-    if (review !== undefined) return { t: "review", kind: review };
+    if (version === undefined) return isGroup(group) ? { t: "group", group } : refusePage(path);
+    const review = reviewKinds.find((kind) => kind.group === group && version === "v1" && kind.plural === below[0]);
+    if (review !== undefined && below.length === 1) return { t: "review", review };
     return below.length === 0 ? resources(group, version, path) : resourceRoute(group, version, below, path);
   }
-  return refuse(path);
+  return refusePage(path);
 }
 
-/** Throws 405 naming what was asked. */
-export function refuseMethod(method: string, path: string): never {
-  throw methodNotAllowed(`${method} ${path}`);
+/** Throws 405. */
+export function refuseMethod(): never {
+  throw methodNotAllowed();
 }
 
 function openApiRoute(below: readonly string[], path: string): Route {
   const [apis, group, version, ...excess] = below;
   if (apis === undefined) return { t: "openApiRoot" };
+  if (apis === "api" && group === "v1" && version === undefined) return { t: "openApi", group: "", version: group };
   if (apis !== "apis" || group === undefined || version === undefined || excess.length > 0) return refuse(path);
   return { t: "openApi", group, version };
 }
@@ -77,13 +72,20 @@ function refuse(path: string): never {
   throw notServed(path);
 }
 
+/** Outside of what it knows the real server answers with a page, not with a Status. */
+function refusePage(path: string): never {
+  throw new NotServedPage(path);
+}
+
 function isGroup(group: string): boolean {
-  return group !== "" && resourceTypes.some((type) => type.group === group);
+  return group !== "" && (reviewGroups.includes(group) || resourceTypes.some((type) => type.group === group));
 }
 
 function resources(group: string, version: string, path: string): Route {
-  const known = resourceTypes.some((type) => type.group === group && type.version === version);
-  return known ? { t: "resources", group, version } : refuse(path);
+  const isReview = version === "v1" && reviewGroups.includes(group);
+  const known = isReview || resourceTypes.some((type) => type.group === group && type.version === version);
+  if (known) return { t: "resources", group, version };
+  return group === "" ? refuse(path) : refusePage(path);
 }
 
 function resourceRoute(group: string, version: string, below: string[], path: string): Route {
@@ -97,6 +99,7 @@ function resourceRoute(group: string, version: string, below: string[], path: st
     return objectRoute(type, second, name, subresource, path);
   }
   const type = findType({ group, version, plural: first ?? "" });
+  if (type === undefined && group !== "") return refusePage(path);
   if (type === undefined || deeper.length > 0) return refuse(path);
   if (second === undefined) return { t: "collection", type, namespace: undefined };
   if (type.namespaced) return refuse(path);
@@ -112,6 +115,8 @@ function objectRoute(
 ): Route {
   if (subresource === undefined) return { t: "object", type, namespace, name, subresource: undefined };
   if (subresource === "binding" && type.kind === "Pod") return { t: "binding", type, namespace, name };
+  if (subresource === "log" && type.kind === "Pod") return { t: "log", type, namespace, name };
+  if (subresource === "status" && !type.hasStatus && type.custom) throw notFound(type, name);
   if (subresource !== "status" || !type.hasStatus) return refuse(path);
   return { t: "object", type, namespace, name, subresource };
 }

@@ -2,10 +2,13 @@ import { isObject, listIn, objectIn, stringIn, valueAt } from "../../json.ts";
 import type { KubeObject } from "../../resource-api.ts";
 import type { ResourceType } from "../resource-types.ts";
 import { ageOf } from "./age.ts";
+import { podReady, podRestarts, podStatus } from "./pod-columns.ts";
 
 /** One column of what `kubectl get` prints. */
 export interface Column {
   readonly name: string;
+  /** `date` of a custom resource's age; else a string. */
+  readonly type?: "date";
   /** Shown with `-o wide` only. */
   readonly isWide?: boolean;
   readonly cell: (object: KubeObject, now: Date) => string | number;
@@ -13,6 +16,9 @@ export interface Column {
 
 const name: Column = { name: "Name", cell: ({ metadata }) => metadata.name };
 const age: Column = { name: "Age", cell: ({ metadata }, now) => ageOf(metadata.creationTimestamp, now) };
+
+/** A custom resource's column is a date: the cell is still the age. */
+const customAge: Column = { ...age, type: "date" };
 
 const text = (title: string, path: string, otherwise = "<none>"): Column => ({
   name: title,
@@ -29,8 +35,9 @@ const columns: Record<string, readonly Column[]> = {
     name,
     { name: "Ready", cell: (sandbox) => stringIn(conditionOf(sandbox, "Ready"), "status") ?? "" },
     { name: "Reason", cell: (sandbox) => stringIn(conditionOf(sandbox, "Ready"), "reason") ?? "" },
-    age,
+    customAge,
   ],
+  SandboxTemplate: [name, customAge],
   Pod: [
     name,
     { name: "Ready", cell: podReady },
@@ -39,6 +46,8 @@ const columns: Record<string, readonly Column[]> = {
     age,
     wide(text("IP", "status.podIP")),
     wide(text("Node", "spec.nodeName")),
+    wide(text("Nominated Node", "status.nominatedNodeName")),
+    wide({ name: "Readiness Gates", cell: () => "<none>" }),
   ],
   Service: [
     name,
@@ -47,6 +56,7 @@ const columns: Record<string, readonly Column[]> = {
     { name: "External-IP", cell: () => "<none>" },
     { name: "Port(s)", cell: servicePorts },
     age,
+    wide({ name: "Selector", cell: (service) => labelsText(valueAt(service, "spec.selector")) }),
   ],
   PersistentVolumeClaim: [
     name,
@@ -58,29 +68,40 @@ const columns: Record<string, readonly Column[]> = {
     text("Capacity", "status.capacity.storage", ""),
     { name: "Access Modes", cell: (claim) => listIn(claim.status, "accessModes").map(shortMode).join(",") },
     text("StorageClass", "spec.storageClassName", ""),
+    text("VolumeAttributesClass", "spec.volumeAttributesClassName", "<unset>"),
     age,
+    wide(text("VolumeMode", "spec.volumeMode", "<unset>")),
   ],
   Event: [
-    {
-      name: "Last Seen",
-      cell: (event, now) => ageOf(stringIn(event, "lastTimestamp") ?? event.metadata.creationTimestamp, now),
-    },
+    { name: "Last Seen", cell: (event, now) => ageOf(timeOf(event, "lastTimestamp"), now) },
     text("Type", "type", ""),
     text("Reason", "reason", ""),
     { name: "Object", cell: eventObject },
-    text("Message", "message", ""),
+    wide(text("Subobject", "involvedObject.fieldPath", "")),
+    wide({ name: "Source", cell: eventSource }),
+    { name: "Message", cell: (event) => (stringIn(event, "message") ?? "").trim() },
+    wide({ name: "First Seen", cell: (event, now) => ageOf(timeOf(event, "firstTimestamp"), now) }),
+    wide({ name: "Count", cell: ({ count }) => (typeof count === "number" && count > 0 ? count : 1) }),
+    wide(name),
   ],
   Node: [
     name,
-    {
-      name: "Status",
-      cell: (node) => (stringIn(conditionOf(node, "Ready"), "status") === "True" ? "Ready" : "NotReady"),
-    },
+    { name: "Status", cell: nodeStatus },
     { name: "Roles", cell: () => "<none>" },
     age,
     text("Version", "status.nodeInfo.kubeletVersion", ""),
+    wide({ name: "Internal-IP", cell: (node) => nodeAddress(node, "InternalIP") }),
+    wide({ name: "External-IP", cell: (node) => nodeAddress(node, "ExternalIP") }),
+    wide(text("OS-Image", "status.nodeInfo.osImage", "<unknown>")),
+    wide(text("Kernel-Version", "status.nodeInfo.kernelVersion", "<unknown>")),
+    wide(text("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", "<unknown>")),
   ],
   Namespace: [name, text("Status", "status.phase", ""), age],
+  NetworkPolicy: [
+    name,
+    { name: "Pod-Selector", cell: (policy) => labelsText(valueAt(policy, "spec.podSelector.matchLabels")) },
+    age,
+  ],
   Secret: [
     name,
     text("Type", "type", ""),
@@ -100,25 +121,6 @@ function conditionOf(object: KubeObject, type: string): unknown {
 
 const isTerminating = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
-function podReady(pod: KubeObject): string {
-  const ready = listIn(pod.status, "containerStatuses").filter((item) => isObject(item) && item.ready === true);
-  return `${ready.length}/${listIn(pod.spec, "containers").length}`;
-}
-
-function podStatus(pod: KubeObject): string {
-  if (isTerminating(pod)) return "Terminating";
-  for (const container of listIn(pod.status, "containerStatuses")) {
-    const reason = valueAt(container, "state.waiting.reason") ?? valueAt(container, "state.terminated.reason");
-    if (typeof reason === "string") return reason;
-  }
-  return stringIn(pod.status, "reason") ?? stringIn(pod.status, "phase") ?? "Unknown";
-}
-
-function podRestarts(pod: KubeObject): number {
-  const counts = listIn(pod.status, "containerStatuses").map((item) => (isObject(item) ? item.restartCount : 0));
-  return counts.reduce<number>((sum, count) => sum + (typeof count === "number" ? count : 0), 0);
-}
-
 function servicePorts(service: KubeObject): string {
   const ports = listIn(service.spec, "ports").map(
     (port) => `${String(valueAt(port, "port"))}/${stringIn(port, "protocol")}`,
@@ -129,6 +131,32 @@ function servicePorts(service: KubeObject): string {
 function eventObject(event: KubeObject): string {
   const about = objectIn(event, "involvedObject");
   return `${(stringIn(about, "kind") ?? "").toLowerCase()}/${stringIn(about, "name") ?? ""}`;
+}
+
+function eventSource(event: KubeObject): string {
+  const source = objectIn(event, "source");
+  const component = stringIn(source, "component") ?? stringIn(event, "reportingComponent") ?? "";
+  const host = stringIn(source, "host") ?? "";
+  return host === "" ? component : `${component}, ${host}`;
+}
+
+function timeOf(event: KubeObject, member: string): string | undefined {
+  return stringIn(event, member) ?? stringIn(event, "eventTime") ?? event.metadata.creationTimestamp;
+}
+
+function nodeStatus(node: KubeObject): string {
+  const ready = stringIn(conditionOf(node, "Ready"), "status") === "True" ? "Ready" : "NotReady";
+  return valueAt(node, "spec.unschedulable") === true ? `${ready},SchedulingDisabled` : ready;
+}
+
+function nodeAddress(node: KubeObject, type: string): string {
+  const found = listIn(node.status, "addresses").find((address) => stringIn(address, "type") === type);
+  return stringIn(found, "address") ?? "<none>";
+}
+
+function labelsText(labels: unknown): string {
+  const pairs = isObject(labels) ? Object.entries(labels).map(([key, value]) => `${key}=${String(value)}`) : [];
+  return pairs.length === 0 ? "<none>" : pairs.toSorted().join(",");
 }
 
 const modes: Record<string, string> = {

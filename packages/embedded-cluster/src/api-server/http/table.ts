@@ -36,7 +36,7 @@ function table(
     metadata,
     columnDefinitions: columns.map((column) => ({
       name: column.name,
-      type: "string",
+      type: column.type ?? "string",
       format: column.name === "Name" ? "name" : "",
       description: "",
       priority: column.isWide === true ? 1 : 0,

@@ -103,11 +103,7 @@ function bookmarkLine(type: ResourceType, rv: number, annotations?: Readonly<Rec
   const object = {
     kind: type.kind,
     apiVersion: apiVersionOf(type),
-    metadata: {
-      resourceVersion: String(rv),
-      creationTimestamp: null,
-      ...(annotations === undefined ? {} : { annotations }),
-    },
+    metadata: { resourceVersion: String(rv), ...(annotations === undefined ? {} : { annotations }) },
   };
   return `${JSON.stringify({ type: "BOOKMARK", object })}\n`;
 }

@@ -1,8 +1,10 @@
 import { isObject } from "../../json.ts";
 import { badRequest } from "../refusals.ts";
+import { goSyntaxError } from "./go-json.ts";
 
 /** Where a paged list goes on: the version it reads at and the last key that was given. */
 export interface ContinueToken {
+  /** -1: whatever stands now, which is not what the first page was of. */
   readonly rv: number;
   readonly namespace: string;
   readonly name: string;
@@ -14,11 +16,13 @@ export function encodeContinueToken(token: ContinueToken): string {
 
 /** Throws 400 on a token that this server did not make. */
 export function decodeContinueToken(text: string): ContinueToken {
+  const bytes = Buffer.from(text, "base64url");
   let value: unknown;
   try {
-    value = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
+    value = JSON.parse(bytes.toString("utf8"));
   } catch {
-    value = undefined;
+    // Go looks at bytes, not at characters.
+    throw badRequest(`invalid continue token: continue key is not valid: ${goSyntaxError(bytes.toString("latin1"))}`);
   }
   if (isObject(value) && value.v === "v1") {
     const { rv, namespace, name } = value;
@@ -31,5 +35,5 @@ export function decodeContinueToken(text: string): ContinueToken {
       return { rv, namespace, name };
     }
   }
-  throw badRequest("continue key is not valid");
+  throw badRequest("invalid continue token: continue key is not valid: unrecognized encoded continue token");
 }

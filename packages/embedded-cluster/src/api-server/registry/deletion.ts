@@ -8,7 +8,7 @@ export const foregroundFinalizer = "foregroundDeletion";
 export const orphanFinalizer = "orphan";
 
 /** What a delete comes to: the object goes, or it stays with changed metadata (`object` is the whole new object). */
-export type DeletionPlan = { readonly t: "remove" } | { readonly t: "keep"; readonly object: KubeObject };
+export type DeletionPlan = { readonly t: "remove" | "keep"; readonly object: KubeObject };
 
 /** Throws 409 unless the preconditions hold. */
 export function assertPreconditions(type: ResourceType, object: KubeObject, wish: DeleteWish): void {
@@ -34,9 +34,11 @@ export function assertPreconditions(type: ResourceType, object: KubeObject, wish
 export function planDeletion(type: ResourceType, object: KubeObject, wish: DeleteWish, now: Date): DeletionPlan {
   const finalizers = finalizersAfter(object.metadata.finalizers ?? [], wish);
   const grace = type.plural === "pods" ? podGraceSeconds(object, wish) : 0;
-  if (grace === 0 && finalizers.length === 0) return { t: "remove" };
-  const metadata = withFinalizers(object.metadata, finalizers);
-  return { t: "keep", object: { ...object, metadata: { ...metadata, ...deletionStamp(object.metadata, grace, now) } } };
+  // Only pods are marked before they go: the others just go.
+  if (grace === 0 && finalizers.length === 0 && type.plural !== "pods") return { t: "remove", object };
+  const metadata = { ...withFinalizers(object.metadata, finalizers), ...deletionStamp(object.metadata, grace, now) };
+  const isOver = grace === 0 && finalizers.length === 0;
+  return { t: isOver ? "remove" : "keep", object: { ...object, metadata } };
 }
 
 /** Tells whether an object that is being deleted has nothing left to wait for. */
@@ -62,6 +64,9 @@ function finalizersAfter(finalizers: readonly string[], wish: DeleteWish): strin
 function podGraceSeconds(pod: KubeObject, wish: DeleteWish): number {
   const phase = valueAt(pod, "status.phase");
   if ((stringIn(pod.spec, "nodeName") ?? "") === "" || phase === "Succeeded" || phase === "Failed") return 0;
+  // Who names no grace changes nothing of one that runs.
+  const running = pod.metadata.deletionGracePeriodSeconds;
+  if (wish.gracePeriodSeconds === undefined && running !== undefined) return running;
   const own = valueAt(pod, "spec.terminationGracePeriodSeconds");
   const wished = wish.gracePeriodSeconds ?? (typeof own === "number" ? own : 30);
   return wished < 0 ? 1 : wished;

@@ -1,7 +1,7 @@
-import { expired, tooLargeResourceVersion } from "../refusals.ts";
+import { expired, expiredContinue, tooLargeResourceVersion } from "../refusals.ts";
 import { type ResourceType, storageNameOf } from "../resource-types.ts";
 import type { ObjectKey, ObjectStore, StoredObject } from "../store/object-store.ts";
-import { decodeContinueToken, encodeContinueToken } from "./continue-token.ts";
+import { type ContinueToken, decodeContinueToken, encodeContinueToken } from "./continue-token.ts";
 import { compileSelection, type Selection } from "./selectors.ts";
 
 export interface ListWish extends Selection {
@@ -34,7 +34,7 @@ export function listPage(
   const matches = compileSelection(type, wish);
   const resource = storageNameOf(type);
   const token = wish.continue === undefined || wish.continue === "" ? undefined : decodeContinueToken(wish.continue);
-  const at = versionToListAt(store, wish, token?.rv);
+  const at = versionToListAt(store, wish, token);
   const limit = wish.limit === undefined || wish.limit <= 0 ? Number.POSITIVE_INFINITY : wish.limit;
 
   const found: StoredObject[] = [];
@@ -60,18 +60,16 @@ export function listPage(
   };
 }
 
-function versionToListAt(store: ObjectStore, wish: ListWish, pageVersion: number | undefined): number {
+function versionToListAt(store: ObjectStore, wish: ListWish, token: ContinueToken | undefined): number {
   const current = store.revision;
+  const pageVersion = token?.rv === -1 ? current : token?.rv;
   const wanted = pageVersion ?? wish.exactVersion;
   const newest = wanted ?? wish.notOlderThan ?? 0;
   if (newest > current) throw tooLargeResourceVersion(newest, current);
   if (wanted === undefined) return current;
   if (wanted < store.compacted) {
-    throw expired(
-      pageVersion === undefined
-        ? `The resourceVersion for the provided list is too old.`
-        : "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
-    );
+    if (token !== undefined) throw expiredContinue(encodeContinueToken({ ...token, rv: -1 }));
+    throw expired("The resourceVersion for the provided list is too old.");
   }
   return wanted;
 }

@@ -1,7 +1,8 @@
-import { isObject, type JsonObject } from "../../json.ts";
+import { isObject, type JsonObject, stringIn } from "../../json.ts";
 import type { KubeObject, ObjectMeta, OwnerReference } from "../../resource-api.ts";
-import { badRequest } from "../refusals.ts";
+import { badRequest, otherKind } from "../refusals.ts";
 import { apiVersionOf, type ResourceType } from "../resource-types.ts";
+import { goKindOf } from "./go-json.ts";
 
 /**
  * Reads a body as an object of a type: kind and apiVersion must agree (absent ones are filled in), metadata must have
@@ -11,17 +12,49 @@ export function readObject(type: ResourceType, body: unknown): KubeObject {
   if (!isObject(body)) throw badRequest("the request body is not an object");
   const apiVersion = body.apiVersion ?? apiVersionOf(type);
   const kind = body.kind ?? type.kind;
-  if (apiVersion !== apiVersionOf(type) || kind !== type.kind) {
+  assertKind(type, body, String(apiVersion), String(kind));
+  const { apiVersion: _a, kind: _k, metadata, ...members } = body;
+  try {
+    return { apiVersion: apiVersionOf(type), kind: type.kind, metadata: readMeta(metadata ?? {}), ...members };
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    const path = type.custom ? error.member : `metadata.${error.member}`;
+    const why = `json: cannot unmarshal ${goKindOf(error.value)} into Go struct field ObjectMeta.${path} of type ${error.goType}`;
+    throw badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: ${why}`);
+  }
+}
+
+/** The real server tells a custom kind from another by its rules, and a built-in one by its conversions. */
+function assertKind(type: ResourceType, body: JsonObject, apiVersion: string, kind: string): void {
+  const expected = apiVersionOf(type);
+  if (apiVersion !== expected) {
     throw badRequest(
-      `the object provided is unrecognized (must be of type ${type.kind}): ${String(apiVersion)}, Kind=${String(kind)} is not ${apiVersionOf(type)}, Kind=${type.kind}`,
+      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
     );
   }
-  const { apiVersion: _a, kind: _k, metadata, ...members } = body;
-  return { apiVersion, kind, metadata: readMeta(metadata ?? {}), ...members };
+  if (kind === type.kind) return;
+  if (type.custom) throw otherKind(type, kind, stringIn(body.metadata, "name") ?? "");
+  const internal = `(${type.group === "" ? "core" : type.group.split(".")[0]}.${type.kind})`;
+  const why = `converting (${type.version}.${kind}) to ${internal}: unknown conversion`;
+  throw badRequest(`${kind} in version "${type.version}" cannot be handled as a ${type.kind}: ${why}`);
+}
+
+/** A member of the metadata that is of another type than it must be. */
+class Malformed extends Error {
+  readonly member: string;
+  readonly value: unknown;
+  readonly goType: string;
+
+  constructor(member: string, value: unknown, goType: string) {
+    super(`${member} must be of type ${goType}`);
+    this.member = member;
+    this.value = value;
+    this.goType = goType;
+  }
 }
 
 function readMeta(value: unknown): ObjectMeta {
-  if (!isObject(value)) throw malformed("metadata", "ObjectMeta");
+  if (!isObject(value)) throw new Malformed("", value, "ObjectMeta");
   const meta: ObjectMeta = { name: readString(value, "name") ?? "" };
   for (const field of [
     "generateName",
@@ -37,19 +70,19 @@ function readMeta(value: unknown): ObjectMeta {
   for (const field of ["generation", "deletionGracePeriodSeconds"] as const) {
     const number = value[field];
     if (number === undefined || number === null) continue;
-    if (typeof number !== "number" || !Number.isSafeInteger(number)) throw malformed(`metadata.${field}`, "int64");
+    if (typeof number !== "number" || !Number.isSafeInteger(number)) throw new Malformed(field, number, "int64");
     meta[field] = number;
   }
   for (const field of ["labels", "annotations"] as const) {
-    const map = readStringMap(value[field], `metadata.${field}`);
+    const map = readStringMap(value[field], field);
     if (Object.keys(map).length > 0) meta[field] = map;
   }
-  const finalizers = readList(value.finalizers, "metadata.finalizers").map((item) => {
-    if (typeof item !== "string") throw malformed("metadata.finalizers", "string");
+  const finalizers = readList(value.finalizers, "finalizers", "[]string").map((item) => {
+    if (typeof item !== "string") throw new Malformed("finalizers", item, "string");
     return item;
   });
   if (finalizers.length > 0) meta.finalizers = [...new Set(finalizers)];
-  const owners = readList(value.ownerReferences, "metadata.ownerReferences").map(readOwner);
+  const owners = readList(value.ownerReferences, "ownerReferences", "[]v1.OwnerReference").map(readOwner);
   if (owners.length > 0) meta.ownerReferences = owners;
   return meta;
 }
@@ -57,38 +90,42 @@ function readMeta(value: unknown): ObjectMeta {
 function readString(value: JsonObject, member: string): string | undefined {
   const found = value[member];
   if (found === undefined || found === null) return undefined;
-  if (typeof found !== "string") throw malformed(`metadata.${member}`, "string");
+  if (typeof found !== "string") throw new Malformed(member, found, "string");
   return found;
 }
 
 function readStringMap(value: unknown, path: string): Record<string, string> {
   if (value === undefined || value === null) return {};
-  if (!isObject(value)) throw malformed(path, "map[string]string");
+  if (!isObject(value)) throw new Malformed(path, value, "map[string]string");
   const map: Record<string, string> = {};
   for (const [key, member] of Object.entries(value)) {
-    if (typeof member !== "string") throw malformed(`${path}.${key}`, "string");
+    if (member !== null && typeof member !== "string") throw new Malformed(path, member, "string");
     if (key === "__proto__") throw badRequest(`${path}: the embedded cluster does not keep a member named "__proto__"`);
-    map[key] = member;
+    map[key] = member ?? ""; // as Go reads a null
   }
   return map;
 }
 
-function readList(value: unknown, path: string): unknown[] {
+function readList(value: unknown, path: string, goType: string): unknown[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) throw malformed(path, "list");
+  if (!Array.isArray(value)) throw new Malformed(path, value, goType);
   return value;
 }
 
 function readOwner(value: unknown): OwnerReference {
-  if (!isObject(value)) throw malformed("metadata.ownerReferences", "OwnerReference");
-  const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = value;
+  if (!isObject(value)) throw new Malformed("ownerReferences", value, "v1.OwnerReference");
+  const { apiVersion = "", kind = "", name = "", uid = "", controller, blockOwnerDeletion } = value;
   if (
     typeof apiVersion !== "string" ||
     typeof kind !== "string" ||
     typeof name !== "string" ||
     typeof uid !== "string"
   ) {
-    throw malformed("metadata.ownerReferences", "OwnerReference");
+    throw new Malformed(
+      "ownerReferences",
+      [apiVersion, kind, name, uid].find((part) => typeof part !== "string"),
+      "string",
+    );
   }
   return {
     apiVersion,
@@ -99,6 +136,3 @@ function readOwner(value: unknown): OwnerReference {
     ...(typeof blockOwnerDeletion === "boolean" ? { blockOwnerDeletion } : {}),
   };
 }
-
-const malformed = (path: string, goType: string) =>
-  badRequest(`json: cannot unmarshal value into Go struct field ObjectMeta.${path} of type ${goType}`);

@@ -1,71 +1,55 @@
-import jsonPatch, { type Operation } from "fast-json-patch";
 import mergePatch from "json-merge-patch";
 import { isObject } from "../../json.ts";
 import type { KubeObject, PatchType } from "../../resource-api.ts";
 import { badRequest, patchDoesNotApply, tooLarge } from "../refusals.ts";
+import { goKindOf, goSyntaxError } from "./go-json.ts";
+import { applyJsonPatch, CopiesTooLarge, PatchFailed } from "./json-patch.ts";
 
-/** The patch types served; strategic merge and server-side apply are refused, as for a custom resource. */
+/** The patch types served; strategic merge and server-side apply are refused. */
 export const patchTypes: readonly PatchType[] = ["application/json-patch+json", "application/merge-patch+json"];
 
 /** As in the real server. */
 const maxJsonPatchOperations = 10_000;
-const maxCopiedCharacters = 3 * 1024 * 1024;
 
-/** Applies a patch to a copy of an object. The result is unchecked JSON. Throws 400 or 422 as the real server does. */
-export function applyPatchTo(object: KubeObject, type: PatchType, body: unknown): unknown {
-  return type === "application/json-patch+json" ? applyJsonPatch(object, body) : applyMergePatch(object, body);
+/** Reads a patch that was sent. Throws 400 as the real server does. */
+export function parsePatch(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badRequest(`error decoding patch: ${goSyntaxError(text)}`);
+  }
 }
 
-function applyJsonPatch(object: KubeObject, body: unknown): unknown {
-  if (!Array.isArray(body)) {
-    throw badRequest("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch");
-  }
+/** Applies a patch to a copy of an object. The result is unchecked JSON. Throws 400, 413 or 422 as the real server does. */
+export function applyPatchTo(object: KubeObject, type: PatchType, body: unknown): unknown {
+  return type === "application/json-patch+json" ? patchedByOperations(object, body) : merged(object, body);
+}
+
+function patchedByOperations(object: KubeObject, body: unknown): unknown {
+  if (!Array.isArray(body)) throw cannotUnmarshal(body, "[]handlers.jsonPatchOp");
   if (body.length > maxJsonPatchOperations) {
     throw tooLarge(`The allowed maximum operations in a JSON patch is ${maxJsonPatchOperations}, got ${body.length}`);
   }
-  const operations: Operation[] = body;
-  if (body.some((operation) => isObject(operation) && operation.op === "copy")) {
-    return applyWithCopies(object, operations);
-  }
   try {
-    return jsonPatch.applyPatch(object, operations, true, false).newDocument;
-  } catch {
-    // A failed test, a missing path and an operation that cannot be read all answer alike: the real server says no more.
-    throw patchDoesNotApply();
+    return applyJsonPatch(structuredClone(object), body);
+  } catch (error) {
+    if (error instanceof PatchFailed) throw patchDoesNotApply();
+    if (error instanceof CopiesTooLarge) {
+      throw tooLarge(`Unable to complete the copy, the accumulated size increase of copy is ${error.message}`);
+    }
+    throw error;
   }
 }
 
-/** One at a time, with what is copied counted: thirty copies of a thing into itself make a thousand million of it. */
-function applyWithCopies(object: KubeObject, operations: readonly Operation[]): unknown {
-  let document: unknown = structuredClone(object);
-  let copied = 0;
-  for (const [index, operation] of operations.entries()) {
-    try {
-      if (operation.op === "copy") {
-        copied += JSON.stringify(jsonPatch.getValueByPointer(document, operation.from))?.length ?? 0;
-      }
-      if (copied <= maxCopiedCharacters) {
-        document = jsonPatch.applyOperation(document, operation, true, true, true, index).newDocument;
-      }
-    } catch {
-      throw patchDoesNotApply();
-    }
-    if (copied > maxCopiedCharacters) {
-      throw tooLarge(`Unable to complete the copy, the accumulated size increase of copy is ${copied}`);
-    }
-  }
-  return document;
-}
-
-function applyMergePatch(object: KubeObject, body: unknown): unknown {
-  if (!isObject(body)) {
-    throw badRequest(
-      "error decoding patch: json: cannot unmarshal value into Go value of type map[string]interface {}",
-    );
-  }
+function merged(object: KubeObject, body: unknown): unknown {
+  if (body === null) throw badRequest("Invalid JSON Patch");
+  if (!isObject(body)) throw cannotUnmarshal(body, "map[string]interface {}");
   refuseUnmergeableKeys(body);
   return mergePatch.apply(structuredClone(object), body);
 }
+
+const cannotUnmarshal = (body: unknown, goType: string) =>
+  badRequest(`error decoding patch: json: cannot unmarshal ${goKindOf(body)} into Go value of type ${goType}`);
 
 /** The library stops at these keys and leaves the rest of the patch undone, in silence. */
 const unmergeable = new Set(["__proto__", "constructor", "prototype", "hasOwnProperty"]);

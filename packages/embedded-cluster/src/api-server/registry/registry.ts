@@ -1,16 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import type { StatusCause } from "../../api-status-error.ts";
 import type { DeleteWish, KubeObject, ObjectMeta, PatchType } from "../../resource-api.ts";
 import {
   alreadyExists,
   badRequest,
-  conflict,
   forbidden,
   internalError,
   invalid,
+  namespaceTerminating,
   notFound,
+  otherUid,
   staleResourceVersion,
+  stillTerminating,
   tooLargeResourceVersion,
+  unforeseen,
+  versionRequired,
 } from "../refusals.ts";
 import { type ResourceType, storageNameOf } from "../resource-types.ts";
 import type { Change, ChangeType, ObjectKey, ObjectStore, StoredObject } from "../store/object-store.ts";
@@ -27,6 +32,7 @@ import { randomSuffix } from "./random-suffix.ts";
 import { compileSelection, type Selection } from "./selectors.ts";
 import { keyOf, namespaceType, type Owned, ownedOf, type Target } from "./target.ts";
 import { rfc3339 } from "./timestamp.ts";
+import { deletionStampCauses, finalizerCauses, otherName } from "./update-rules.ts";
 import { WatchCursor, type WatchStart } from "./watch-cursor.ts";
 
 /** Namespaces that cannot be deleted. */
@@ -78,7 +84,7 @@ export class Registry {
       throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
     }
     if (metadata.resourceVersion !== undefined) {
-      throw badRequest("resourceVersion should not be set on objects to be created");
+      throw unforeseen("resourceVersion should not be set on objects to be created");
     }
     const name = metadata.name === "" ? this.#generateName(type, namespace, metadata.generateName) : metadata.name;
     const uid = randomUUID();
@@ -95,7 +101,11 @@ export class Registry {
     this.#assertValid(type, object, undefined);
     if (type.namespaced) this.#assertNamespaceTakes(type, namespace, name);
     const key = keyOf({ type, namespace, name });
-    if (this.#store.get(key) !== undefined) throw alreadyExists(type, name);
+    const standing = this.#store.get(key);
+    if (standing !== undefined) {
+      const isGoing = parse(standing.body).metadata.deletionTimestamp !== undefined;
+      throw isGoing ? stillTerminating(type, name) : alreadyExists(type, name);
+    }
     return this.#commit("ADDED", key, object, undefined);
   }
 
@@ -103,14 +113,10 @@ export class Registry {
     const current = this.#read(target);
     const sent = readObject(target.type, body);
     if (sent.metadata.name !== "" && sent.metadata.name !== target.name) {
-      throw badRequest(
-        `the name of the object (${sent.metadata.name}) does not match the name on the URL (${target.name})`,
-      );
+      throw otherName(sent.metadata.name, target.name);
     }
     if (target.type.custom && sent.metadata.resourceVersion === undefined) {
-      throw invalid(target.type, target.name, [
-        invalidValue("metadata.resourceVersion", 0, "must be specified for an update"),
-      ]);
+      throw versionRequired(target.type, target.name);
     }
     return this.#replace(target, current, sent, subresource);
   }
@@ -127,6 +133,7 @@ export class Registry {
     const patched = applyPatchTo(current.object, type, body);
     inspect?.(patched);
     const sent = readObject(target.type, patched);
+    this.#assertSameUid(target, current.object, sent);
     return this.#replace(target, current, sent, subresource);
   }
 
@@ -147,7 +154,7 @@ export class Registry {
     if (type.kind === "Namespace") return this.#deleteNamespace(target, current);
     const plan = planDeletion(type, current.object, wish, this.#now());
     if (plan.t === "remove") {
-      return { object: this.#commit("DELETED", current.stored, current.object, current.stored.body), removed: true };
+      return { object: this.#commit("DELETED", current.stored, plan.object, current.stored.body), removed: true };
     }
     if (isDeepStrictEqual(plan.object, current.object)) return { object: current.object, removed: false };
     return { object: this.#commit("MODIFIED", current.stored, plan.object, current.stored.body), removed: false };
@@ -249,11 +256,7 @@ export class Registry {
     const found = this.#store.get(keyOf({ type: namespaceType(), namespace: "", name: namespace }));
     if (found === undefined) throw notFound(namespaceType(), namespace);
     if (parse(found.body).metadata.deletionTimestamp !== undefined) {
-      throw forbidden(
-        type,
-        name,
-        `unable to create new content in namespace ${namespace} because it is being terminated`,
-      );
+      throw namespaceTerminating(type, name, namespace);
     }
   }
 
@@ -269,37 +272,40 @@ export class Registry {
     if (namespace !== undefined && namespace !== target.namespace) {
       throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
     }
-    if (sent.metadata.name !== "" && sent.metadata.name !== name) {
-      throw invalid(type, name, [invalidValue("metadata.name", sent.metadata.name, "field is immutable")]);
-    }
+    if (sent.metadata.name !== "" && sent.metadata.name !== name) throw otherName(sent.metadata.name, name);
     if (uid !== undefined && uid !== old.metadata.uid) {
-      throw conflict(
-        type,
-        name,
-        `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata.uid ?? ""}`,
-      );
+      throw otherUid(type, target.namespace, name, uid, old.metadata.uid ?? "");
     }
     if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion)
       throw staleResourceVersion(type, name);
 
     const next = subresource === "status" ? withStatusOf(type, sent, old) : withSpecOf(type, sent, old);
-    this.#assertValid(type, next, old);
+    this.#assertValid(type, next, old, subresource === "status" ? [] : deletionStampCauses(sent, old));
     return this.#settle(stored, old, next);
   }
 
-  #assertValid(type: ResourceType, object: KubeObject, old: KubeObject | undefined): void {
-    const causes = [...validateMetadata(type, object), ...(rulesOf(type).validate?.(object, old) ?? [])];
-    if (old?.metadata.deletionTimestamp !== undefined) {
-      const before = new Set(old.metadata.finalizers ?? []);
-      const added = (object.metadata.finalizers ?? []).filter((name) => !before.has(name));
-      if (added.length > 0) {
-        causes.push({
-          reason: "FieldValueForbidden",
-          field: "metadata.finalizers",
-          message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(", ")}}`,
-        });
-      }
-    }
+  /** A patch has no preconditions: one that names another uid asks to change it, which the real server finds wrong twice. */
+  #assertSameUid({ type, name }: Target, old: KubeObject, sent: KubeObject): void {
+    const { uid } = sent.metadata;
+    if (uid === undefined || uid === old.metadata.uid) return;
+    const cause = invalidValue("metadata.uid", uid, "field is immutable");
+    throw invalid(type, name, [cause, cause]);
+  }
+
+  #assertValid(
+    type: ResourceType,
+    object: KubeObject,
+    old: KubeObject | undefined,
+    more: readonly StatusCause[] = [],
+  ): void {
+    const ofUpdate = old === undefined ? [] : [...more, ...finalizerCauses(object, old)];
+    const causes = [
+      ...validateMetadata(type, object),
+      // The real server looks at the metadata of a custom resource twice, and says twice what is wrong.
+      ...(type.custom ? [...ofUpdate, ...ofUpdate] : ofUpdate),
+      ...(rulesOf(type).validate?.(object, old) ?? []),
+    ];
+    causes.push(...(rulesOf(type).remark?.(causes) ?? []));
     if (causes.length > 0) throw invalid(type, object.metadata.name, causes);
   }
 
@@ -334,9 +340,17 @@ export class Registry {
     const owners = ownerReferences.map((owner) => owner.uid);
     const { resource, namespace, name } = key;
     const change = this.#store.write(type, { resource, namespace, name }, uid, owners, prev, (rv) =>
-      serialise(object, rv),
+      fitting(serialise(object, rv)),
     );
     for (const listener of this.#listeners) listener(change);
     return parse(change.body);
   }
+}
+
+/** What the real server's store takes in one write. */
+const maxObjectBytes = 1.5 * 1024 * 1024;
+
+function fitting(text: string): string {
+  if (Buffer.byteLength(text) > maxObjectBytes) throw unforeseen("etcdserver: request is too large");
+  return text;
 }

@@ -153,3 +153,8 @@ export function podObject(name: string, spec: object = {}, metadata: object = {}
 export function secretObject(name: string, metadata: object = {}): KubeObject {
   return { apiVersion: "v1", kind: "Secret", metadata: { name, ...metadata } };
 }
+
+export function claimObject(name: string): object {
+  const resources = { requests: { storage: "1Gi" } };
+  return { metadata: { name }, spec: { accessModes: ["ReadWriteOnce"], resources } };
+}

@@ -7,11 +7,12 @@
 import { startApiServer } from "../../api-server/api-server.ts";
 import type { KubeObject } from "../../resource-api.ts";
 import { startLocalNode } from "../local-node.ts";
-import { pods } from "../resources.ts";
+import { claims, pods } from "../resources.ts";
 import {
   awaitGone,
   awaitPod,
   awaitReady,
+  conditionOf,
   containerOf,
   createClaim,
   createPod,
@@ -33,11 +34,18 @@ const commands = {
   readAtStart: async (name: string) => atStart.find((pod) => pod.metadata.name === name),
   describe: async () => ({ isolation: node.isolation, relaxations: node.relaxations }),
   createPod: (pod: KubeObject) => createPod(server, pod),
+  listClaims: async () => (await server.api.list(claims)).items,
+  deleteClaim: (name: string) => server.api.delete({ resource: claims, namespace: "default", name }),
   createClaim: (name: string) => createClaim(server, name),
   awaitReady: (name: string) => awaitReady(server, name),
   awaitRestarts: ({ name, count }: { name: string; count: number }) =>
     awaitPod(server, name, (pod) => containerOf(pod).restartCount === count),
   deletePod: (pod: KubeObject) => deletePod(server, pod),
+  /** Takes the object away at once, whatever its processes do. */
+  forceDelete: (pod: KubeObject) => deletePod(server, pod, { gracePeriodSeconds: 0 }),
+  awaitUnscheduled: (name: string) =>
+    awaitPod(server, name, (pod) => conditionOf(pod, "PodScheduled").status === "False"),
+  read: (name: string) => awaitPod(server, name, () => true),
   awaitGone: (name: string) => awaitGone(server, name),
   stop: async () => {
     await node.stop();

@@ -106,7 +106,8 @@ export async function openControlledCluster(now: () => Date = () => new Date()):
     condition: async (type) => conditionsIn((await cluster.get(sandboxes))?.status).find((item) => item.type === type),
     reportPod: (status, name = "a") => api.patch(at(pods, name), "application/merge-patch+json", { status }, "status"),
     runPod: async (name = "a") => {
-      await api.patch(at(pods, name), "application/merge-patch+json", { spec: { nodeName: "node-1" } });
+      const { metadata } = await api.get(at(pods, name));
+      await api.bind(at(pods, name), { uid: metadata.uid ?? "", nodeName: "node-1" });
       return cluster.reportPod(runningStatus, name);
     },
     finishPod: async (name = "a") => {

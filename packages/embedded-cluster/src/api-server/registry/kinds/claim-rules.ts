@@ -1,7 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { StatusCause } from "../../../api-status-error.ts";
-import { isObject, listIn, valueAt } from "../../../json.ts";
+import { isObject, type JsonObject, listIn, valueAt } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { required } from "../metadata-rules.ts";
+import { unsupportedValue } from "../../refusals.ts";
+import { invalidValue, required } from "../metadata-rules.ts";
+import { canonicalQuantity } from "../quantity.ts";
 import type { KindRules } from "./kind-rules.ts";
 
 /** Keeps a claim until no pod uses it, as the real cluster's storage-object-in-use protection does. */
@@ -9,7 +12,9 @@ export const claimProtectionFinalizer = "kubernetes.io/pvc-protection";
 
 export const claimRules: KindRules = {
   withDefaults: (claim) =>
-    isObject(claim.spec) ? { ...claim, spec: { volumeMode: "Filesystem", ...claim.spec } } : claim,
+    isObject(claim.spec)
+      ? { ...claim, spec: withCanonicalRequests({ volumeMode: "Filesystem", ...claim.spec }) }
+      : claim,
   initialised: (claim) => ({
     ...claim,
     metadata: {
@@ -18,8 +23,34 @@ export const claimRules: KindRules = {
     },
     status: { phase: "Pending" },
   }),
-  validate: specCauses,
+  validate: (claim, old) => [...specCauses(claim), ...(old === undefined ? [] : fixedCauses(claim, old))],
 };
+
+/** Amounts are stored as the real server writes them: 1024Mi becomes 1Gi. */
+function withCanonicalRequests(spec: JsonObject): JsonObject {
+  const requests = valueAt(spec, "resources.requests");
+  if (!isObject(requests) || !isObject(spec.resources)) return spec;
+  const canonical = Object.fromEntries(
+    Object.entries(requests).map(([resource, amount]) => [resource, canonicalQuantity(amount)]),
+  );
+  return { ...spec, resources: { ...spec.resources, requests: canonical } };
+}
+
+const accessModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+/** What the size may become is decided by whoever resizes; nothing here does, so only the volume may be filled in once. */
+function fixedCauses(claim: KubeObject, old: KubeObject): StatusCause[] {
+  const before = isObject(old.spec) ? old.spec : {};
+  const after = isObject(claim.spec) ? claim.spec : {};
+  const fixed = (spec: JsonObject): JsonObject => {
+    const { volumeName, ...rest } = spec;
+    return { ...rest, ...((before.volumeName ?? "") === "" ? {} : { volumeName }) };
+  };
+  if (isDeepStrictEqual(fixed(after), fixed(before))) return [];
+  const message =
+    "Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+  return [{ reason: "FieldValueForbidden", field: "spec", message }];
+}
 
 function specCauses(claim: KubeObject): StatusCause[] {
   if (!isObject(claim.spec)) return [required("spec")];
@@ -27,8 +58,16 @@ function specCauses(claim: KubeObject): StatusCause[] {
   if (listIn(claim.spec, "accessModes").length === 0) {
     causes.push(required("spec.accessModes", "at least 1 access mode is required"));
   }
-  if (valueAt(claim.spec, "resources.requests.storage") === undefined) {
-    causes.push(required("spec.resources[storage]"));
+  for (const mode of listIn(claim.spec, "accessModes")) {
+    if (!accessModes.includes(String(mode))) causes.push(unsupportedValue("spec.accessModes", mode, accessModes));
+  }
+  const storage = valueAt(claim.spec, "resources.requests.storage");
+  if (storage === undefined) causes.push(required("spec.resources[storage]"));
+  else if (storage === "0") causes.push(invalidValue("spec.resources[storage]", storage, "must be greater than zero"));
+  const volumeModes = ["Block", "Filesystem"];
+  const { volumeMode } = claim.spec;
+  if (!volumeModes.includes(String(volumeMode))) {
+    causes.push(unsupportedValue("spec.volumeMode", volumeMode, volumeModes));
   }
   return causes;
 }

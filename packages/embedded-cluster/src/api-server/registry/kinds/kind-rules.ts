@@ -2,7 +2,9 @@ import type { StatusCause } from "../../../api-status-error.ts";
 import type { KubeObject } from "../../../resource-api.ts";
 import type { ResourceType } from "../../resource-types.ts";
 import { claimRules } from "./claim-rules.ts";
+import { eventRules } from "./event-rules.ts";
 import { namespaceRules } from "./namespace-rules.ts";
+import { networkPolicyRules } from "./network-policy-rules.ts";
 import { podRules } from "./pod-rules.ts";
 import { sandboxRules, sandboxTemplateRules } from "./sandbox-rules.ts";
 import { secretRules } from "./secret-rules.ts";
@@ -20,6 +22,8 @@ export interface KindRules {
   readonly unknownFields?: (body: unknown) => string[];
   /** What is wrong with an object; `old` is there on update. */
   readonly validate?: (object: KubeObject, old: KubeObject | undefined) => StatusCause[];
+  /** What the server adds to the causes that it has found. */
+  readonly remark?: (causes: readonly StatusCause[]) => StatusCause[];
 }
 
 const none: KindRules = {};
@@ -33,6 +37,8 @@ const rules: Record<string, KindRules> = {
   Namespace: namespaceRules,
   Node: { createsWithStatus: true },
   Secret: secretRules,
+  Event: eventRules,
+  NetworkPolicy: networkPolicyRules,
 };
 
 /** The rules of a kind; most have none of their own. */

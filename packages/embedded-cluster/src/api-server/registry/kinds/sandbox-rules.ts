@@ -19,6 +19,7 @@ export const sandboxRules: KindRules = {
     ...schemaViolations(sandboxSchema, sandbox),
     ...(old === undefined ? [] : claimTemplatesImmutable(sandbox, old)),
   ],
+  remark: rulesUnchecked,
 };
 
 export const sandboxTemplateRules: KindRules = {
@@ -31,11 +32,12 @@ const topLevel = new Set(["apiVersion", "kind", "metadata", "spec", "status"]);
 
 function unknownIn(schema: KindSchema, body: unknown): string[] {
   if (!isObject(body)) return [];
-  return [
+  const unknown = [
     ...Object.keys(body).filter((member) => !topLevel.has(member)),
     ...unknownFields(schema.spec, body.spec, "spec"),
     ...(schema.status === undefined ? [] : unknownFields(schema.status, body.status, "status")),
   ];
+  return unknown.sort();
 }
 
 /** Prunes and defaults spec and status; members besides them are dropped. */
@@ -45,15 +47,37 @@ function conformObject(schema: KindSchema, object: KubeObject): KubeObject {
     apiVersion,
     kind,
     metadata,
-    ...(spec === undefined ? {} : { spec: conform(schema.spec, spec) }),
-    ...(status === undefined || schema.status === undefined ? {} : { status: conform(schema.status, status) }),
+    ...(spec === undefined || spec === null ? {} : { spec: conform(schema.spec, spec) }),
+    ...(status === undefined || status === null || schema.status === undefined
+      ? {}
+      : { status: conform(schema.status, status) }),
   };
 }
 
 function schemaViolations(schema: KindSchema, object: KubeObject): StatusCause[] {
   const ofSpec = object.spec === undefined ? [required("spec")] : violations(schema.spec, object.spec, "spec");
   const hasStatus = schema.status !== undefined && object.status !== undefined;
-  return [...ofSpec, ...(hasStatus ? violations(schema.status, object.status, "status") : [])];
+  return [...ofSpec, ...(hasStatus ? violations(schema.status, object.status, "status").map(asOfStatus) : [])];
+}
+
+/** A status is checked as a document of its own: the words that name a path leave out its first part. */
+function asOfStatus(cause: StatusCause): StatusCause {
+  return { ...cause, message: (cause.message ?? "").replace(/: status\.(\S+ in body )/u, ": $1") };
+}
+
+const blocking = new Set([
+  "FieldValueNotSupported",
+  "FieldValueRequired",
+  "FieldValueTooLong",
+  "FieldValueTypeInvalid",
+]);
+
+/** Where an object is wrong in its shape, the real server says that it has not looked at the CEL rules. */
+function rulesUnchecked(causes: readonly StatusCause[]): StatusCause[] {
+  if (!causes.some(({ reason }) => blocking.has(reason ?? ""))) return [];
+  const message =
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+  return [{ reason: "FieldValueInvalid", field: "<nil>", message }];
 }
 
 /** The CRD's one CEL rule: set to changed, set to unset and unset to set are all refused. */
@@ -61,6 +85,6 @@ function claimTemplatesImmutable(sandbox: KubeObject, old: KubeObject): StatusCa
   const now = isObject(sandbox.spec) ? sandbox.spec.volumeClaimTemplates : undefined;
   const before = isObject(old.spec) ? old.spec.volumeClaimTemplates : undefined;
   if (isDeepStrictEqual(now, before)) return [];
-  const message = 'Invalid value: "object": volumeClaimTemplates is immutable';
+  const message = "Invalid value: volumeClaimTemplates is immutable";
   return [{ reason: "FieldValueInvalid", field: "spec", message }];
 }

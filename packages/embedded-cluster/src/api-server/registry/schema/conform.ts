@@ -3,7 +3,7 @@ import type { Schema } from "./structural-schema.ts";
 
 /**
  * Brings a value to its schema as the API server does before it validates: members that the schema does not know are
- * dropped in silence, and absent ones are given their defaults. The value is not changed; what does not fit is left.
+ * dropped in silence, nulls too, and absent ones are given their defaults. The value is not changed; what does not fit is left.
  */
 export function conform(schema: Schema, value: unknown): unknown {
   if (Array.isArray(value)) {
@@ -14,7 +14,7 @@ export function conform(schema: Schema, value: unknown): unknown {
   const conformed: JsonObject = {};
   for (const [member, given] of Object.entries(value)) {
     const known = memberSchema(schema, member);
-    if (known === undefined || (given === null && known.default !== undefined)) continue;
+    if (known === undefined || given === null) continue; // no member here is nullable: a null is as good as absent
     conformed[member] = conform(known, given);
   }
   for (const [member, known] of Object.entries(schema.properties ?? {})) {

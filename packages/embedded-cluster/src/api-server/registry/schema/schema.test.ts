@@ -90,10 +90,6 @@ describe("the Sandbox's schema", () => {
       'spec.podTemplate.spec.terminationGracePeriodSeconds: Invalid value: "string": spec.podTemplate.spec.terminationGracePeriodSeconds in body must be of type integer: "string"',
     ],
     [
-      withPod({ volumes: null }),
-      'spec.podTemplate.spec.volumes: Invalid value: "null": spec.podTemplate.spec.volumes in body must be of type array: "null"',
-    ],
-    [
       withPod({ containers: [container, container] }),
       'spec.podTemplate.spec.containers[1]: Duplicate value: {"name":"agent"}',
     ],

@@ -38,3 +38,10 @@ export function readKindSchema(file: "sandbox.json" | "sandbox-template.json"): 
 function readJson<T>(file: string): T {
   return JSON.parse(readFileSync(join(import.meta.dirname, file), "utf8"));
 }
+
+/** The schema of the pod's spec in a kind that has a pod template. */
+export function podSpecOf({ spec }: KindSchema): Schema {
+  const found = spec.properties?.podTemplate?.properties?.spec;
+  if (found === undefined) throw internalError("the schema has no pod template");
+  return found;
+}

@@ -8,8 +8,8 @@ import type { Schema } from "./structural-schema.ts";
 /** Where a conformed value breaks its schema, in the API server's words. */
 export function violations(schema: Schema, value: unknown, path: string): StatusCause[] {
   if (schema["x-kubernetes-int-or-string"] === true) return intOrString(schema, value, path);
-  const wrongType = typeViolation(schema, value, path);
-  if (wrongType !== undefined) return [wrongType];
+  const wrongType = typeViolations(schema, value, path);
+  if (wrongType.length > 0) return [...wrongType, ...enumViolations(schema, value, path)];
   const own = [...enumViolations(schema, value, path), ...scalarViolations(schema, value, path)];
   if (Array.isArray(value)) return [...own, ...listViolations(schema, value, path)];
   if (isObject(value)) return [...own, ...objectViolations(schema, value, path)];
@@ -49,16 +49,24 @@ function duplicates(schema: Schema, value: readonly unknown[], path: string): St
   });
 }
 
-function typeViolation(schema: Schema, value: unknown, path: string): StatusCause | undefined {
+function typeViolations(schema: Schema, value: unknown, path: string): StatusCause[] {
   const found = typeOf(value);
-  const { type } = schema;
-  if (type === undefined || found === type || (type === "number" && found === "integer")) return undefined;
+  const { type, format } = schema;
+  if (type === undefined || found === type || (type === "number" && found === "integer")) return [];
+  if (type === "integer" && found === "number" && format !== undefined) {
+    const rule = `Checked value must be of type integer with format ${format} in ${path}`;
+    return [
+      wrongTypeCause(path, format, "float64"),
+      { reason: "FieldValueInvalid", field: "<nil>", message: `Invalid value: "": ${rule}` },
+    ];
+  }
+  return [wrongTypeCause(path, type, found)];
+}
+
+function wrongTypeCause(path: string, wanted: string, found: string): StatusCause {
   const text = JSON.stringify(found);
-  return {
-    reason: "FieldValueTypeInvalid",
-    field: path,
-    message: `Invalid value: ${text}: ${path} in body must be of type ${type}: ${text}`,
-  };
+  const message = `Invalid value: ${text}: ${path} in body must be of type ${wanted}: ${text}`;
+  return { reason: "FieldValueTypeInvalid", field: path, message };
 }
 
 function typeOf(value: unknown): string {
@@ -99,8 +107,9 @@ function scalarViolations(schema: Schema, value: unknown, path: string): StatusC
         message: `Too long: may not be more than ${maxLength} bytes`,
       });
     }
-    if (format === "date-time" && !isDateTime(value))
-      found.push(say(`must be of type date-time: ${JSON.stringify(value)}`));
+    if (format === "date-time" && !isDateTime(value)) {
+      found.push({ ...say(`must be of type date-time: ${JSON.stringify(value)}`), reason: "FieldValueTypeInvalid" });
+    }
   }
   if (typeof value === "number") {
     const { minimum, format } = schema;
@@ -113,9 +122,13 @@ function scalarViolations(schema: Schema, value: unknown, path: string): StatusC
 function intOrString(schema: Schema, value: unknown, path: string): StatusCause[] {
   if (typeof value === "string") return scalarViolations(schema, value, path);
   if (typeof value === "number" && Number.isInteger(value)) return [];
-  const found = JSON.stringify(typeOf(value));
-  const message = `Invalid value: ${found}: ${path} in body must be of type integer,string: ${found}`;
-  return [{ reason: "FieldValueTypeInvalid", field: path, message }];
+  const found = typeOf(value);
+  const text = `Invalid value: "": ${JSON.stringify(path)} must validate at least one schema (anyOf)`;
+  return [
+    wrongTypeCause(path, "integer,string", found),
+    { reason: "FieldValueInvalid", field: "<nil>", message: text },
+    wrongTypeCause(path, "integer", found),
+  ];
 }
 
 function isDateTime(value: string): boolean {
