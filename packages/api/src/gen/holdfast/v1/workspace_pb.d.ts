@@ -767,7 +767,8 @@ export declare type WatchWorkspaceResponse = Message<"holdfast.v1.WatchWorkspace
    */
   event: {
     /**
-     * How it stands. First on every stream, and after a gap. Absent fields: it does not exist.
+     * How it stands. First on a stream without a cursor, and after a gap. One that does not exist has a `workspace_id` and no state.
+     * Events that it includes may follow it once more.
      *
      * @generated from field: holdfast.v1.Workspace snapshot = 3;
      */
@@ -867,7 +868,7 @@ export declare const WatchGapSchema: GenMessage<WatchGap>;
  */
 export declare type StartProgress = Message<"holdfast.v1.StartProgress"> & {
   /**
-   * The step that is done.
+   * The step that was reached; steps that went by too fast to be seen are left out.
    *
    * @generated from field: holdfast.v1.StartStep step = 1;
    */
@@ -1104,7 +1105,7 @@ export enum StartStep {
   SCHEDULED = 2,
 
   /**
-   * The node fetches the image.
+   * The node makes the container ready: it fetches the image where it has not got it, and attaches the disk.
    *
    * @generated from enum value: START_STEP_IMAGE_PULLING = 3;
    */
@@ -1369,8 +1370,11 @@ export declare const WorkspaceService: GenService<{
   /**
    * What becomes of a workspace: a snapshot first, then each event as it happens. May begin before the workspace is opened, or exists.
    *
-   * Resume with the `cursor` of the last event: cursors are of one process, and a stream that cannot go on where it is asked to begins
-   * with a gap and a snapshot. A watch is no reason to keep a workspace, and makes no handle.
+   * Resume with the `cursor` of the last event: what came after it follows, without a snapshot. Cursors are of one process, which keeps the
+   * last 256 events of a workspace, and for 30 s after its last watcher left. A stream that cannot go on where it is asked to begins with
+   * a gap and a snapshot, and so does a reader that falls that far behind. A watch is no reason to keep a workspace, makes no handle, asks no
+   * guest and wakes nothing.
+   * Reasons: SERVICE_DRAINING at a drain; CLUSTER_UNAVAILABLE where the first snapshot cannot be read.
    *
    * @generated from rpc holdfast.v1.WorkspaceService.WatchWorkspace
    */
