@@ -16,25 +16,45 @@ export interface Listeners {
 export interface Way {
   readonly name: string;
   readonly open: (listeners: Listeners) => Transport & Partial<Disposable>;
+  /** It carries calls that stream both ways. */
+  readonly bidi: boolean;
 }
 
 const base = ({ webAddress }: Listeners): string => `http://${webAddress}`;
 
 /** Every way. */
 export const ways: readonly Way[] = [
-  { name: "grpc-js on --listen", open: ({ address }) => createGrpcJsTransport(address) },
+  { name: "grpc-js on --listen", bidi: true, open: ({ address }) => createGrpcJsTransport(address) },
   {
     name: "gRPC of connect-node on --listen",
+    bidi: true,
     open: ({ address }) => createGrpcTransport({ baseUrl: `http://${address}` }),
   },
-  { name: "grpc-js on --web-listen", open: ({ webAddress }) => createGrpcJsTransport(webAddress) },
-  { name: "gRPC, HTTP/2", open: (at) => createGrpcTransport({ baseUrl: base(at) }) },
-  { name: "gRPC-Web, HTTP/1.1", open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "1.1" }) },
-  { name: "gRPC-Web, HTTP/2", open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "2" }) },
-  { name: "Connect, HTTP/1.1", open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "1.1" }) },
-  { name: "Connect, HTTP/2", open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "2" }) },
+  { name: "grpc-js on --web-listen", bidi: true, open: ({ webAddress }) => createGrpcJsTransport(webAddress) },
+  { name: "gRPC, HTTP/2", bidi: true, open: (at) => createGrpcTransport({ baseUrl: base(at) }) },
+  {
+    name: "gRPC-Web, HTTP/1.1",
+    bidi: false,
+    open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "1.1" }),
+  },
+  {
+    name: "gRPC-Web, HTTP/2",
+    bidi: true,
+    open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "2" }),
+  },
+  {
+    name: "Connect, HTTP/1.1",
+    bidi: false,
+    open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "1.1" }),
+  },
+  {
+    name: "Connect, HTTP/2",
+    bidi: true,
+    open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "2" }),
+  },
   {
     name: "Connect in JSON, HTTP/1.1",
+    bidi: false,
     open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "1.1", useBinaryFormat: false }),
   },
 ];

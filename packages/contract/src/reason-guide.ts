@@ -201,6 +201,10 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     means: "The field is declared, and this release does not serve it: `field`. Nothing was done.",
     cure: "Leave it out.",
   },
+  STREAM_NEEDS_HTTP2: {
+    means: "The call streams both ways, which HTTP/1.1 (and so a browser) cannot carry. Nothing was done.",
+    cure: "Use HTTP/2 with prior knowledge; from a browser AttachTerminal with WriteTerminal, or Execute with `stdin`.",
+  },
   CLUSTER_FORBIDDEN: { means: "The service's role lacks a verb: `verb`, `resource`.", cure: "Grant it." },
   CLUSTER_WRITE_REFUSED: {
     means: "The API server refused the write; the message has its words. Nothing was changed.",
@@ -259,11 +263,16 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   },
   PORT_RESET: {
     means:
-      "The program broke the connection: `port`, `cause`. What it sent before was delivered; what it took of what was sent is not known.",
+      "The program broke the connection, or the link to the guest did: `port`, `cause`. What was delivered came whole and in order; what the program took of what was sent is not known.",
     cure: "Connect again.",
   },
   SESSION_DETACHED: {
     means: "The link to the session was lost and not found again in time: `session_id`, `offset`. The program goes on.",
-    cure: "Attach again from `offset`.",
+    cure: "Attach again from `offset`; a write or a resize is sent again, a write with its own sequence.",
+  },
+  SESSION_OUTCOME_UNKNOWN: {
+    means:
+      "The start of a program was sent and not answered: `session_id`. It runs under this id, or was never started.",
+    cure: "ListSessions tells which; Terminal with OPEN_OR_ATTACH takes it up.",
   },
 };

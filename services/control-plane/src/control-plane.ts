@@ -3,7 +3,9 @@ import type { DescService } from "@bufbuild/protobuf";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
 import { ServerService } from "@holdfast/api/holdfast/v1/server_pb";
+import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { Deadline, systemClock } from "@holdfast/async";
 import type { EmbeddedCluster } from "@holdfast/embedded-cluster";
@@ -28,8 +30,10 @@ import { Admission } from "./rpc/interceptors/admission.ts";
 import { CallLog } from "./rpc/interceptors/call-log.ts";
 import { type ServedMethod, throughPipeline } from "./rpc/interceptors/call-pipeline.ts";
 import { inventoryService } from "./rpc/inventory-service.ts";
+import { portService } from "./rpc/port-service.ts";
 import { serverService } from "./rpc/server-service.ts";
 import { type MountedMethod, mountService } from "./rpc/service-implementation.ts";
+import { sessionService } from "./rpc/session-service.ts";
 import { workspaceService } from "./rpc/workspace-service.ts";
 import { serverInfo } from "./server-info.ts";
 import { StartFailure } from "./start-failure.ts";
@@ -118,6 +122,8 @@ function serve(
   const services = new Map<DescService, ServedMethod[]>([
     [WorkspaceService, behind(mountService(WorkspaceService, workspaceService(registry)))],
     [ExecutionService, behind(mountService(ExecutionService, executionService(registry)))],
+    [SessionService, behind(mountService(SessionService, sessionService(registry)))],
+    [PortService, behind(mountService(PortService, portService(registry)))],
     [FileService, behind(mountService(FileService, fileService(registry)))],
     [InventoryService, behind(mountService(InventoryService, inventoryService(inventory, registry)))],
   ]);

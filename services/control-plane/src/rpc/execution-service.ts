@@ -4,6 +4,7 @@ import type { WorkspaceRegistry } from "../registry.ts";
 import type { HandlerContext } from "./call-context.ts";
 import { CollectedOutput } from "./collected-output.ts";
 import { ExecutionProgress } from "./execution-progress.ts";
+import { notServed } from "./not-served.ts";
 import { parseExecute, parseRunCommand } from "./parse-execution.ts";
 import { parseEpoch } from "./parse-fencing.ts";
 import { parseWorkspaceId } from "./parse-workspace.ts";
@@ -46,5 +47,12 @@ export function executionService(registry: WorkspaceRegistry): ServiceImplementa
         metadata: { execution_id: wish.executionId },
       });
     },
+
+    executeInteractive: () => notServed(),
+    attachExecution: () => notServed(),
+    getExecution: () => notServed(),
+    listExecutions: () => notServed(),
+    signalExecution: () => notServed(),
+    cancelExecution: () => notServed(),
   };
 }

@@ -1,5 +1,6 @@
 import type { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import type { WorkspaceRegistry } from "../registry.ts";
+import { notServed } from "./not-served.ts";
 import { parseDestroy, parseOpen, parseResume, parseSuspend, parseWorkspaceId } from "./parse-workspace.ts";
 import { presentStopReports, presentWorkspace } from "./present-workspace.ts";
 import type { ServiceImplementation } from "./service-implementation.ts";
@@ -43,5 +44,11 @@ export function workspaceService(registry: WorkspaceRegistry): ServiceImplementa
     async closeWorkspace(request) {
       return { wasOpen: registry.close(parseWorkspaceId(request.workspaceId)) };
     },
+
+    refreshWorkspace: () => notServed(),
+    quiesceWorkspace: () => notServed(),
+    releaseWorkspace: () => notServed(),
+    flushWorkspace: () => notServed(),
+    watchWorkspace: () => notServed(),
   };
 }

@@ -3,6 +3,7 @@ import type * as grpc from "@grpc/grpc-js";
 import { type ExecuteResponse, ExecuteResponseSchema } from "@holdfast/api/holdfast/v1/execution_pb";
 import { type ReadFileResponse, ReadFileResponseSchema } from "@holdfast/api/holdfast/v1/file_pb";
 import type { Incoming, ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
+import { serveBidiStreaming } from "./bidi-streaming-call.ts";
 import { serveClientStreaming } from "./client-streaming-call.ts";
 import { encodeReadFileResponse } from "./file-encoder.ts";
 import { encodeExecuteResponse } from "./output-encoder.ts";
@@ -40,6 +41,8 @@ function handlerOf(method: ServedMethod, forced: AbortSignal): grpc.UntypedHandl
       return serveServerStreaming(method, forced);
     case "client_streaming":
       return serveClientStreaming(method, forced);
+    case "bidi_streaming":
+      return serveBidiStreaming(method, forced);
   }
 }
 
