@@ -26,6 +26,10 @@ export const guestDialTimeoutMs = 3_000;
 export const guestHealthTimeoutMs = 2_000;
 /** How long a guest may take for a call about one file: Stat, MakeDirectory, Move. */
 export const fileCallTimeoutMs = 30_000;
+/** How long a guest may take for a call about one session, over what the call itself waits for. */
+export const sessionCallTimeoutMs = 30_000;
+/** How long a terminal's stream may go on after its input was refused: what the program wrote, and its end, come first. */
+export const refusedInputGraceMs = 5_000;
 /** How long a lost link to the same guest is retried. */
 export const reattachWindowMs = 30_000;
 /** How long the service may take from SIGTERM to exit. */

@@ -6,6 +6,7 @@ import { type GuestLink, LinkLost, LinkProtocolError, NothingSent } from "@holdf
 import type {
   AttachSessionWish,
   GuestSessions,
+  OpenedSession,
   OpenSessionWish,
   SessionChunk,
   SessionEvent,
@@ -46,7 +47,7 @@ export class LinkedSessions implements GuestSessions {
     return this.#followed.size;
   }
 
-  async open(wish: OpenSessionWish, within: Deadline): Promise<SessionInfo> {
+  async open(wish: OpenSessionWish, within: Deadline): Promise<OpenedSession> {
     const { sessionId, command, login, clientBound, size } = wish;
     const request = {
       sessionId,
@@ -60,7 +61,8 @@ export class LinkedSessions implements GuestSessions {
       clientBound,
       expectedBootId: wish.expectedBootId ?? "",
     };
-    return sessionInfoOf((await answered(this.#link.call(openSession, request, { within }))).session);
+    const { session, bootId } = await answered(this.#link.call(openSession, request, { within }));
+    return { ...sessionInfoOf(session), bootId: bootId === "" ? undefined : bootIdOf(bootId) };
   }
 
   async *attach(wish: AttachSessionWish, signal: AbortSignal): AsyncGenerator<SessionEvent, void, undefined> {

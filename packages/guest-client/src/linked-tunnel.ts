@@ -20,6 +20,8 @@ export async function connectPort(
   const queue = new StreamQueue<Uint8Array>();
   const connected = Promise.withResolvers<void>();
   connected.promise.catch(() => undefined); // Awaited below, unless opening fails first.
+  const over = Promise.withResolvers<void>();
+  over.promise.catch(() => undefined); // For who asks.
   let closed = false;
   const listener = {
     message: (payload: Buffer) => {
@@ -35,6 +37,8 @@ export async function connectPort(
       const end = error ?? (closed ? undefined : new LinkProtocolError("a tunnel was called complete in mid-stream"));
       connected.reject(end ?? new LinkLost("the tunnel ended before it stood"));
       queue.end(end);
+      if (end === undefined) over.resolve();
+      else over.reject(guestErrorOf(end));
     },
   };
   try {
@@ -56,7 +60,7 @@ export async function connectPort(
       within.signal.removeEventListener("abort", end);
     }
     queue.feedFrom(stream);
-    return new LinkedTunnel(stream, queue, signal);
+    return new LinkedTunnel(stream, queue, over, signal);
   } catch (error) {
     throw signal.aborted ? signal.reason : guestErrorOf(error);
   }
@@ -64,13 +68,22 @@ export async function connectPort(
 
 class LinkedTunnel implements GuestTunnel {
   readonly received: AsyncIterable<Uint8Array>;
+  readonly over: Promise<void>;
   readonly #stream: CallerStream;
   readonly #queue: StreamQueue<Uint8Array>;
+  readonly #over: PromiseWithResolvers<void>;
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => this.destroy();
   #sendingClosed = false;
 
-  constructor(stream: CallerStream, queue: StreamQueue<Uint8Array>, signal: AbortSignal) {
+  constructor(
+    stream: CallerStream,
+    queue: StreamQueue<Uint8Array>,
+    over: PromiseWithResolvers<void>,
+    signal: AbortSignal,
+  ) {
+    this.#over = over;
+    this.over = over.promise;
     this.#stream = stream;
     this.#queue = queue;
     this.#signal = signal;
@@ -98,7 +111,9 @@ class LinkedTunnel implements GuestTunnel {
     this.#signal.removeEventListener("abort", this.#onAbort);
     this.#sendingClosed = true;
     const reason = this.#signal.reason;
-    this.#queue.end(reason instanceof Error ? reason : new LinkLost("the tunnel was ended here"));
+    const why = reason instanceof Error ? reason : new LinkLost("the tunnel was ended here");
+    this.#queue.end(why);
+    this.#over.reject(why);
     this.#stream.end({ clientClosed: true });
   }
 

@@ -173,7 +173,7 @@ export declare const PortService: GenService<{
    * A byte tunnel to a port of the guest. The first request is `start`; the first response says that the connection stands. Half-closing
    * the requests closes the program's reading side; `closed` says that the program closed its writing side. Nothing is dropped: an end
    * with OK means that both sides were closed in order.
-   * Reasons: PORT_REFUSED, STREAM_CAPACITY.
+   * Reasons: PORT_REFUSED, PORT_RESET (broken by the program, or with the link to the guest), STREAM_CAPACITY.
    *
    * @generated from rpc holdfast.v1.PortService.Connect
    */

@@ -742,7 +742,7 @@ export declare type TerminalRequest = Message<"holdfast.v1.TerminalRequest"> & {
     case: "signal";
   } | {
     /**
-     * Let the attachment go now. The stream ends; the program goes on, unless it is bound to its client.
+     * Let the attachment go now. The stream ends with OK; the program goes on, unless it is bound to its client.
      *
      * @generated from field: holdfast.v1.TerminalDetach detach = 5;
      */
@@ -785,7 +785,7 @@ export declare type TerminalStart = Message<"holdfast.v1.TerminalStart"> & {
   workspaceId: string;
 
   /**
-   * Empty, with OPEN: one is minted.
+   * Empty: one is minted, and opened. Not with ATTACH.
    *
    * @generated from field: string session_id = 2;
    */
@@ -806,14 +806,14 @@ export declare type TerminalStart = Message<"holdfast.v1.TerminalStart"> & {
   program?: TerminalProgram | undefined;
 
   /**
-   * As in AttachTerminalRequest.
+   * As in AttachTerminalRequest. Not with OPEN.
    *
    * @generated from field: uint64 from_offset = 5;
    */
   fromOffset: bigint;
 
   /**
-   * As in AttachTerminalRequest.
+   * As in AttachTerminalRequest. OBSERVE only with ATTACH.
    *
    * @generated from field: holdfast.v1.AttachMode mode = 6;
    */
@@ -827,7 +827,8 @@ export declare type TerminalStart = Message<"holdfast.v1.TerminalStart"> & {
   size?: TerminalSize | undefined;
 
   /**
-   * Default true. False: the program dies with this stream's client, or 60 s after the service has lost the guest.
+   * Default true. False: a program that this stream opens dies with its client, or 60 s after the service has lost the guest. Not with
+   * ATTACH.
    *
    * @generated from field: optional bool persistent = 8;
    */
@@ -862,13 +863,33 @@ export declare type TerminalStart = Message<"holdfast.v1.TerminalStart"> & {
 export declare const TerminalStartSchema: GenMessage<TerminalStart>;
 
 /**
+ * Input that is in the terminal.
+ *
+ * @generated from message holdfast.v1.TerminalTyped
+ */
+export declare type TerminalTyped = Message<"holdfast.v1.TerminalTyped"> & {
+  /**
+   * The next one to send: all before it are written, once.
+   *
+   * @generated from field: uint64 next_input_sequence = 1;
+   */
+  nextInputSequence: bigint;
+};
+
+/**
+ * Describes the message holdfast.v1.TerminalTyped.
+ * Use `create(TerminalTypedSchema)` to create a new message.
+ */
+export declare const TerminalTypedSchema: GenMessage<TerminalTyped>;
+
+/**
  * One event of a terminal's stream.
  *
  * @generated from message holdfast.v1.TerminalResponse
  */
 export declare type TerminalResponse = Message<"holdfast.v1.TerminalResponse"> & {
   /**
-   * Exactly one; as in AttachTerminalResponse.
+   * Exactly one; as in AttachTerminalResponse, and `typed`.
    *
    * @generated from oneof holdfast.v1.TerminalResponse.event
    */
@@ -904,6 +925,14 @@ export declare type TerminalResponse = Message<"holdfast.v1.TerminalResponse"> &
      */
     value: TerminalExited;
     case: "exited";
+  } | {
+    /**
+     * Confirms input. Several may be confirmed at once.
+     *
+     * @generated from field: holdfast.v1.TerminalTyped typed = 5;
+     */
+    value: TerminalTyped;
+    case: "typed";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1307,7 +1336,8 @@ export enum TerminalVerb {
   ATTACH = 2,
 
   /**
-   * Whichever. Never opens when `from_offset` is above 0 or `expected_boot_id` is set.
+   * Whichever. Never opens when `from_offset` is above 0, or `expected_boot_id` or `attachment_id` is set; nor where a former agent process
+   * had a session of this id (SESSION_LOST). One that has ended and is still kept is attached to.
    *
    * @generated from enum value: TERMINAL_VERB_OPEN_OR_ATTACH = 3;
    */
@@ -1338,7 +1368,8 @@ export declare const SessionService: GenService<{
    * Starts a program on a new terminal (PTY), without attaching to it.
    *
    * The id of a running session is SESSION_EXISTS. An ended one's may be used again.
-   * Reasons: SESSION_EXISTS, SESSION_CAPACITY, PATH_OUTSIDE_WORKSPACE, GUEST_RESTARTED.
+   * Reasons: SESSION_EXISTS, SESSION_CAPACITY, PATH_OUTSIDE_WORKSPACE, GUEST_RESTARTED, SESSION_OUTCOME_UNKNOWN (it was sent and not
+   * answered: ListSessions tells).
    *
    * @generated from rpc holdfast.v1.SessionService.OpenTerminal
    */
@@ -1366,7 +1397,8 @@ export declare const SessionService: GenService<{
    * Types: in order, and each sequence once, whichever replica it comes through. A repeated sequence is a success. One that is ahead
    * of its turn is held for 2 s (at most 64 writes, 256 KiB), then INPUT_OUT_OF_ORDER with the expected number. Answers when all of it
    * is in the terminal; a write whose answer was lost is sent again with its sequence.
-   * Reasons: SESSION_NOT_FOUND, ATTACHMENT_NOT_FOUND, ATTACHMENT_DISPLACED, INPUT_OUT_OF_ORDER.
+   * Reasons: SESSION_NOT_FOUND, ATTACHMENT_NOT_FOUND, ATTACHMENT_DISPLACED, INPUT_OUT_OF_ORDER, SESSION_DETACHED (the answer was lost:
+   * send the same sequence again).
    *
    * @generated from rpc holdfast.v1.SessionService.WriteTerminal
    */
@@ -1387,10 +1419,12 @@ export declare const SessionService: GenService<{
     output: typeof ResizeTerminalResponseSchema;
   },
   /**
-   * A terminal on one stream. The first request is `open`, `attach` or `open_or_attach`; then input, resizes and signals. Half-closing
-   * the requests only says that no input follows.
+   * A terminal on one stream. The first request is `start`; then input, resizes and signals. Half-closing the requests only says that
+   * no input follows. The stream's end detaches, and the attachment is kept for 60 s; with `persistent: false` it ends the program.
    *
-   * Input is sent once: the service numbers it, and goes on across a lost link to the same guest.
+   * Each `input` is one write: they are numbered one by one from `attached.next_input_sequence` on, written once, also across a lost
+   * link to the same guest, and confirmed by `typed`. A client whose stream broke attaches again with its `attachment_id` and goes on
+   * with the input of the number that the new `attached` names: sent again whole, what of it was written before is not written twice.
    * Reasons: as OpenTerminal and AttachTerminal.
    *
    * @generated from rpc holdfast.v1.SessionService.Terminal
