@@ -1,3 +1,4 @@
+export type { TunnelEvent } from "./calls/connect-port.ts";
 export {
   type FileOperation,
   type MakeDirectoryWish,
@@ -6,6 +7,9 @@ export {
   type WatchWish,
   WorkspaceFiles,
 } from "./calls/files.ts";
+export { type AttachmentEnd, WorkspaceSessions } from "./calls/sessions.ts";
+export { Terminal, type TerminalEvent, type TerminalVerb, type TerminalWish } from "./calls/terminal.ts";
+export type { TerminalInput } from "./calls/typing.ts";
 export * from "./deps.ts";
 export * from "./events/workspace-event.ts";
 export type { EventSubscription, WorkspaceEvents } from "./events/workspace-events.ts";

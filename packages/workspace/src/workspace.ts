@@ -3,9 +3,11 @@ import type { ExecutionId, HolderEpoch, WorkspaceId } from "@holdfast/contract";
 import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { cancelExecution } from "./calls/cancel-execution.ts";
+import { connectPort, type TunnelEvent } from "./calls/connect-port.ts";
 import { execute } from "./calls/execute.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
 import { reread } from "./calls/reread.ts";
+import { WorkspaceSessions } from "./calls/sessions.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import type { WorkspaceEvents } from "./events/workspace-events.ts";
 import { fencingKey, type StopFencing, unfenced } from "./fence/fencing.ts";
@@ -14,6 +16,7 @@ import { summaryOf } from "./inventory/summary.ts";
 import { isOutlived } from "./outlived.ts";
 import type { SandboxReading } from "./ports/cluster.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
+import type { PortWish } from "./ports/tunnel.ts";
 import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
@@ -157,6 +160,25 @@ export class Workspace {
   /** Its files, for calls whose changes carry this epoch (L20). */
   filesUnder(epoch: HolderEpoch | undefined): WorkspaceFiles {
     return new WorkspaceFiles(this.#ws, epoch, (operation, error) => this.#named(operation, error));
+  }
+
+  /** Its terminals and detached programs, for calls of this RPC that carry this epoch. */
+  sessionsUnder(epoch: HolderEpoch | undefined, operation: string): WorkspaceSessions {
+    return new WorkspaceSessions(this.#ws, epoch, (error) => this.#named(operation, error));
+  }
+
+  /** Connects to a server in the guest. `outgoing` is what its client sends, to the client's half-close. */
+  async *connectPort(
+    wish: PortWish,
+    outgoing: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+    epoch?: HolderEpoch,
+  ): AsyncGenerator<TunnelEvent> {
+    try {
+      yield* connectPort(this.#ws, wish, epoch, outgoing, signal);
+    } catch (error) {
+      throw this.#named("Connect", error);
+    }
   }
 
   /** Quiesce and flush by themselves, for calls that carry this epoch. */

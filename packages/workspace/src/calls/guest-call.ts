@@ -143,6 +143,6 @@ function isTransportFailure(error: unknown): boolean {
   return (
     error instanceof GuestLost ||
     (error instanceof GuestNotReached && error.why !== "name-unresolvable") ||
-    hasReason(error, "EXECUTION_DETACHED", "AGENT_UNREACHABLE")
+    hasReason(error, "EXECUTION_DETACHED", "SESSION_DETACHED", "AGENT_UNREACHABLE")
   );
 }
