@@ -55,6 +55,7 @@ const confined: readonly { readonly pattern: RegExp; readonly rooms: readonly st
       "packages/embedded-cluster",
       "services/control-plane",
       "services/guest-agent",
+      "services/cli",
     ],
     why: "sockets belong to the rooms at the edge",
   },
