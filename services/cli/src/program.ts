@@ -73,7 +73,6 @@ export function programOf(signal: AbortSignal): Command {
     "sh <workspace> [command...]",
     "a terminal in a workspace: a shell, or a command; or one that stands",
   )
-    .passThroughOptions()
     .option("--session <id>", "attach to this session instead (see sessions)")
     .option("--observe", "only look on; with --session")
     .option("--ephemeral", "the program ends with this client, instead of going on without it")
@@ -86,11 +85,10 @@ export function programOf(signal: AbortSignal): Command {
         .argParser(detachKeyOf),
     )
     .action((workspace, words, options) => {
-      const command = words[0] === "--" ? words.slice(1) : words;
-      if (options.session !== undefined && command.length > 0) throw new UsageError("--session runs no command");
+      if (options.session !== undefined && words.length > 0) throw new UsageError("--session runs no command");
       if (options.session !== undefined && options.ephemeral) throw new UsageError("--ephemeral is for a new session");
       if (options.observe && options.session === undefined) throw new UsageError("--observe needs --session");
-      return shell(session(options), workspace, command, options);
+      return shell(session(options), workspace, words, options);
     });
   command(program, "sessions <workspace>", "list its terminals and detached programs").action((workspace, options) =>
     sessions(session(options), workspace),

@@ -61,7 +61,7 @@ export async function shell(
     keyboard[Symbol.dispose]();
     if (end.t === "exited") process.exitCode = exitOf(end.exit);
     else if (options.ephemeral !== true) {
-      console.error(`holdfast: detached; the program goes on: holdfast sh ${workspaceId} --session ${sessionId}`);
+      console.error(`\nholdfast: detached; the program goes on: holdfast sh ${workspaceId} --session ${sessionId}`);
     }
   } catch (error) {
     if (!(error instanceof ConnectError) || signal.aborted) throw error;
