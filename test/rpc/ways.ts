@@ -3,6 +3,8 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
+import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
+import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { createGrpcJsTransport } from "./grpc-js-transport.ts";
 
@@ -64,6 +66,8 @@ export interface WayClients extends Disposable {
   readonly workspaces: Client<typeof WorkspaceService>;
   readonly executions: Client<typeof ExecutionService>;
   readonly files: Client<typeof FileService>;
+  readonly sessions: Client<typeof SessionService>;
+  readonly ports: Client<typeof PortService>;
 }
 
 export function clientsBy(way: Way, listeners: Listeners): WayClients {
@@ -72,6 +76,8 @@ export function clientsBy(way: Way, listeners: Listeners): WayClients {
     workspaces: createClient(WorkspaceService, transport),
     executions: createClient(ExecutionService, transport),
     files: createClient(FileService, transport),
+    sessions: createClient(SessionService, transport),
+    ports: createClient(PortService, transport),
     [Symbol.dispose]: () => transport[Symbol.dispose]?.(),
   };
 }

@@ -76,6 +76,10 @@ async function* respond(
 
 /** The requests of a client that streams, to its own half-close. */
 async function* requestsOf(requests: AsyncIterable<Message>, call: WebCall): AsyncGenerator<Incoming> {
+  if (call.unreadable !== undefined) {
+    yield { unreadable: call.unreadable };
+    return;
+  }
   try {
     for await (const message of requests) yield { message };
   } catch (error) {
