@@ -69,6 +69,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   watched_directories_max: guest.watchedDirectoriesMax,
 
   workspace_event_queue_max: limits.workspaceEventQueueMax,
+  workspace_watch_events_max: limits.workspaceWatchEventsMax,
   watch_queue_max: limits.watchQueueMax,
   watched_workspaces_max: limits.watchedWorkspacesMax,
 };

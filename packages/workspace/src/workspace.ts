@@ -13,8 +13,9 @@ import type { WorkspaceEvents } from "./events/workspace-events.ts";
 import { fencingKey, type StopFencing, unfenced } from "./fence/fencing.ts";
 import { epochToStore } from "./fence/holder-epoch.ts";
 import { summaryOf } from "./inventory/summary.ts";
+import { Noticing } from "./notice/noticing.ts";
 import { isOutlived } from "./outlived.ts";
-import type { SandboxReading } from "./ports/cluster.ts";
+import type { ClusterNews, SandboxReading } from "./ports/cluster.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import type { PortWish } from "./ports/tunnel.ts";
 import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
@@ -54,6 +55,7 @@ export class Workspace {
   readonly files: WorkspaceFiles;
   readonly #ws: Handle;
   readonly #transitions: TransitionQueue;
+  readonly #noticing: Noticing;
   /** By whose word it is (L3). */
   readonly #suspends: StopFlights<Suspended>;
   /** By the uid that their callers expect, and whose word it is: nobody joins the delete of what he did not mean, or may not. */
@@ -65,6 +67,9 @@ export class Workspace {
     this.#ws = new Handle(id, deps, lateCreates);
     this.files = this.filesUnder(undefined);
     this.#transitions = new TransitionQueue(this.#ws);
+    this.#noticing = new Noticing(this.#ws, this.#transitions);
+    const { told } = deps;
+    if (told) this.#ws.tell = (news) => told(id, news, () => viewOf(this.#ws));
     this.#suspends = new StopFlights(deps);
     this.#deletes = new StopFlights(deps);
   }
@@ -206,6 +211,14 @@ export class Workspace {
     return await this.viewNow(caller);
   }
 
+  /**
+   * Hears what the watch says of it. Resolves once it has looked, where that contradicts what this handle holds; undefined: nothing is to be
+   * done. Never rejects. (L37)
+   */
+  heard(news: ClusterNews): Promise<void> | undefined {
+    return this.#noticing.heard(news);
+  }
+
   /** Runs a command, under the caller's epoch. Admission, the one rebind and the one re-read are inside. */
   async *execute(wish: ExecutionWish, signal: AbortSignal, epoch?: HolderEpoch): AsyncGenerator<ExecutionEvent> {
     try {
@@ -244,6 +257,7 @@ export class Workspace {
 
   /** Lets the handle go: touches neither pod nor disk, and ends nobody's stream. */
   close(): void {
+    this.#noticing.close();
     const bound = boundGuestOf(this.#ws.state);
     if (bound) this.#ws.leases.retire(bound.guest);
   }

@@ -22,7 +22,6 @@ import { GrpcListener } from "./listeners/grpc/grpc-listener.ts";
 import type { Listener } from "./listeners/listener.ts";
 import { WebListener } from "./listeners/web/web-listener.ts";
 import { partLogger } from "./logging.ts";
-import { WorkspaceRegistry } from "./registry.ts";
 import { serviceRelaxations } from "./relaxations.ts";
 import { executionService } from "./rpc/execution-service.ts";
 import { fileService } from "./rpc/file-service.ts";
@@ -37,6 +36,7 @@ import { sessionService } from "./rpc/session-service.ts";
 import { workspaceService } from "./rpc/workspace-service.ts";
 import { serverInfo } from "./server-info.ts";
 import { StartFailure } from "./start-failure.ts";
+import { Watching } from "./watching.ts";
 
 /** A service that serves. */
 export interface ControlPlane {
@@ -76,13 +76,13 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
     const cluster = await connect(config, embedded, logger);
     stops.push(() => cluster.close());
     const deps = workspaceDeps(config, probe, cluster, logger);
-    const registry = new WorkspaceRegistry(deps);
-    stops.push(async () => registry.closeAll());
+    const watching = new Watching(deps);
+    stops.push(async () => watching.close());
 
     const admission = new Admission();
     const inventory = new WorkspaceInventory(deps, cluster.namespace);
     stops.push(() => inventory.close());
-    const services = serve(registry, inventory, { admission, log: new CallLog(logger) });
+    const services = serve(watching, inventory, { admission, log: new CallLog(logger) });
     const look = firstLook(cluster);
     const listeners: Listener[] = [];
     stops.push(() => drainCalls(listeners, admission));
@@ -113,14 +113,15 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
 
 /** Every service, behind what every call passes. */
 function serve(
-  registry: WorkspaceRegistry,
+  watching: Watching,
   inventory: WorkspaceInventory,
   deps: Parameters<typeof throughPipeline>[1],
 ): Map<DescService, ServedMethod[]> {
+  const { registry } = watching;
   const behind = (methods: readonly MountedMethod[]): ServedMethod[] =>
     methods.map((method) => throughPipeline(method, deps));
   const services = new Map<DescService, ServedMethod[]>([
-    [WorkspaceService, behind(mountService(WorkspaceService, workspaceService(registry)))],
+    [WorkspaceService, behind(mountService(WorkspaceService, workspaceService(registry, watching)))],
     [ExecutionService, behind(mountService(ExecutionService, executionService(registry)))],
     [SessionService, behind(mountService(SessionService, sessionService(registry)))],
     [PortService, behind(mountService(PortService, portService(registry)))],

@@ -87,6 +87,7 @@ async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, 
     return await wake(ws, outcome.sandbox, attempt, wish.template, within);
   }
   ws.remember(outcome.sandbox);
+  ws.progressed("created");
   attempt.woken = true;
   // A take-over that only a re-read shows is taken again (L20).
   const mustTake = attempt.fencing.t === "take_over" && outcome.proof === "read_back";

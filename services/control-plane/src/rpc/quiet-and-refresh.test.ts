@@ -7,7 +7,7 @@ import type { QuiesceOrder } from "@holdfast/workspace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { wireErrorOf } from "../listeners/grpc/grpc-client.testing.ts";
 import { listenWith } from "../listeners/grpc/test-listener.testing.ts";
-import { WorkspaceRegistry } from "../registry.ts";
+import { Watching } from "../watching.ts";
 import { workspaceService } from "./workspace-service.ts";
 
 const workspaces = WorkspaceService.method;
@@ -31,7 +31,8 @@ beforeEach(async () => {
       return { scope: "owned_sessions", rounds: 3, stopped: many, stoppedCount: 100, notReached: many, holdId: "h" };
     };
   };
-  server = await listenWith({ workspaces: workspaceService(new WorkspaceRegistry(on.deps)) });
+  const watching = new Watching(on.deps);
+  server = await listenWith({ workspaces: workspaceService(watching.registry, watching) });
   await server.client.unary(workspaces.openWorkspace, { workspaceId: id });
   on.cluster.plan.requests.length = 0;
 });

@@ -1,12 +1,17 @@
 import type { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import type { WorkspaceRegistry } from "../registry.ts";
+import type { Watching } from "../watching.ts";
 import { notServed } from "./not-served.ts";
 import { parseDestroy, parseOpen, parseResume, parseSuspend, parseWorkspaceId } from "./parse-workspace.ts";
 import { presentStopReports, presentWorkspace } from "./present-workspace.ts";
 import type { ServiceImplementation } from "./service-implementation.ts";
+import { watchWorkspace } from "./watch-workspace.ts";
 
 /** `holdfast.v1.WorkspaceService`: parse, call, present. */
-export function workspaceService(registry: WorkspaceRegistry): ServiceImplementation<typeof WorkspaceService> {
+export function workspaceService(
+  registry: WorkspaceRegistry,
+  watching: Watching,
+): ServiceImplementation<typeof WorkspaceService> {
   return {
     async openWorkspace(request, context) {
       const id = parseWorkspaceId(request.workspaceId);
@@ -49,6 +54,6 @@ export function workspaceService(registry: WorkspaceRegistry): ServiceImplementa
     quiesceWorkspace: () => notServed(),
     releaseWorkspace: () => notServed(),
     flushWorkspace: () => notServed(),
-    watchWorkspace: () => notServed(),
+    watchWorkspace: (request, context) => watchWorkspace(watching, request, context),
   };
 }
