@@ -36,11 +36,18 @@ export class LinkedSessions implements GuestSessions {
   readonly #clock: Clock;
   /** What is attached through any view of this guest. */
   readonly #followed: Set<FollowedSession>;
+  /** Of all guests of one dialler. */
+  readonly #counts: { attachments: number };
 
-  constructor(link: GuestLink, clock: Clock, followed: Set<FollowedSession>) {
+  constructor(
+    link: GuestLink,
+    clock: Clock,
+    of: { readonly attached: Set<FollowedSession>; readonly counts: { attachments: number } },
+  ) {
     this.#link = link;
     this.#clock = clock;
-    this.#followed = followed;
+    this.#followed = of.attached;
+    this.#counts = of.counts;
   }
 
   get liveAttachments(): number {
@@ -68,10 +75,12 @@ export class LinkedSessions implements GuestSessions {
   async *attach(wish: AttachSessionWish, signal: AbortSignal): AsyncGenerator<SessionEvent, void, undefined> {
     const followed = new FollowedSession(this.#link, this.#clock, wish, signal);
     this.#followed.add(followed);
+    this.#counts.attachments += 1;
     try {
       yield* followed.events();
     } finally {
       this.#followed.delete(followed);
+      this.#counts.attachments -= 1;
     }
   }
 

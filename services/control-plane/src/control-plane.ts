@@ -34,7 +34,7 @@ import { serverService } from "./rpc/server-service.ts";
 import { type MountedMethod, mountService } from "./rpc/service-implementation.ts";
 import { sessionService } from "./rpc/session-service.ts";
 import { workspaceService } from "./rpc/workspace-service.ts";
-import { serverInfo } from "./server-info.ts";
+import { type CounterSources, serverInfo } from "./server-info.ts";
 import { StartFailure } from "./start-failure.ts";
 import { Watching } from "./watching.ts";
 
@@ -75,14 +75,15 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
 
     const cluster = await connect(config, embedded, logger);
     stops.push(() => cluster.close());
-    const deps = workspaceDeps(config, probe, cluster, logger);
+    const guests = guestDialler(systemClock);
+    const deps = workspaceDeps(config, probe, cluster, guests, logger);
     const watching = new Watching(deps);
     stops.push(async () => watching.close());
 
     const admission = new Admission();
     const inventory = new WorkspaceInventory(deps, cluster.namespace);
     stops.push(() => inventory.close());
-    const services = serve(watching, inventory, { admission, log: new CallLog(logger) });
+    const services = serve(watching, inventory, guests.counts, { admission, log: new CallLog(logger) });
     const look = firstLook(cluster);
     const listeners: Listener[] = [];
     stops.push(() => drainCalls(listeners, admission));
@@ -115,6 +116,7 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
 function serve(
   watching: Watching,
   inventory: WorkspaceInventory,
+  guests: CounterSources["guests"],
   deps: Parameters<typeof throughPipeline>[1],
 ): Map<DescService, ServedMethod[]> {
   const { registry } = watching;
@@ -128,7 +130,9 @@ function serve(
     [FileService, behind(mountService(FileService, fileService(registry)))],
     [InventoryService, behind(mountService(InventoryService, inventoryService(inventory, registry)))],
   ]);
-  const info = () => serverInfo(services.keys(), { registry, admission: deps.admission });
+  const { admission } = deps;
+  const sources = { registry, admission, guests, watches: [watching, inventory] };
+  const info = () => serverInfo(services.keys(), sources);
   return services.set(ServerService, behind(mountService(ServerService, serverService(info))));
 }
 
@@ -167,12 +171,13 @@ function workspaceDeps(
   config: ServiceConfig,
   probe: "refuse" | "report",
   cluster: KubeCluster,
+  guests: WorkspaceDeps["guests"],
   logger: Logger,
 ): WorkspaceDeps {
   const log = partLogger(logger, "workspace");
   return {
     cluster,
-    guests: guestDialler(systemClock),
+    guests,
     clock: systemClock,
     randomId: randomUUID,
     policy: {
