@@ -9,6 +9,7 @@ import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
+import { ServerService } from "@holdfast/api/holdfast/v1/server_pb";
 import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { clusterReady, type ServiceProcess, serviceReady, startServiceProcess } from "../../tools/service-process.ts";
@@ -20,6 +21,7 @@ export interface Clients {
   readonly executions: Client<typeof ExecutionService>;
   readonly files: Client<typeof FileService>;
   readonly inventory: Client<typeof InventoryService>;
+  readonly server: Client<typeof ServerService>;
   readonly sessions: Client<typeof SessionService>;
   readonly ports: Client<typeof PortService>;
 }
@@ -51,6 +53,7 @@ function clientsBy(transport: Transport): Clients {
     executions: createClient(ExecutionService, transport),
     files: createClient(FileService, transport),
     inventory: createClient(InventoryService, transport),
+    server: createClient(ServerService, transport),
     sessions: createClient(SessionService, transport),
     ports: createClient(PortService, transport),
   };
