@@ -1,5 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type ExecuteInteractiveRequestSchema, OutputStream } from "@holdfast/api/holdfast/v1/execution_pb";
+import {
+  type ExecuteInteractiveRequestSchema,
+  type ExecuteInteractiveResponse,
+  OutputStream,
+} from "@holdfast/api/holdfast/v1/execution_pb";
 import { receiveConnectionWindowBytes } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import { describe, expect, it } from "vitest";

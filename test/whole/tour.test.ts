@@ -95,16 +95,6 @@ describe("one service on the embedded cluster", () => {
     expect(await reasonOf(other)).toMatchObject({ reason: "EXECUTION_EXISTS", code: "AlreadyExists" });
   });
 
-  it("refuses what it does not serve yet, by name, before anything is sent", async () => {
-    const unserved = await reasonOf(
-      service.executions.runCommand({ workspaceId: "unserved", command: "true", expectedBootId: "b" }),
-    );
-    expect(unserved).toMatchObject({ reason: "FIELD_NOT_SERVED", code: "Unimplemented" });
-    expect((await reasonOf(service.workspaces.getWorkspace({ workspaceId: "unserved" }))).reason).toBe(
-      "WORKSPACE_NOT_FOUND",
-    );
-  });
-
   it("says all that is wrong with a request at once", async () => {
     const failure = await reasonOf(
       service.executions.runCommand({ workspaceId: "Not A Name", command: "", env: { "1x": "" } }),

@@ -4,6 +4,8 @@ export const epochMax = Number.MAX_SAFE_INTEGER;
 export const outputChunkMaxBytes = 32 * 1024;
 /** The most standard input of one start. */
 export const stdinMaxBytes = 3 * 1024 * 1024;
+/** Standard input of one ExecuteInteractive that waits for its program; more waits in the client. */
+export const stdinWaitingMaxBytes = 256 * 1024;
 /** RunCommand's cap on each of standard output and standard error. */
 export const runCommandOutputMaxBytes = 1024 * 1024;
 /** The largest message that a client may send. */

@@ -120,8 +120,9 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Look at what it did before running it again.",
   },
   EXECUTION_DETACHED: {
-    means: "The link to the command was lost: `execution_id`, `next_offset`. It was not ended.",
-    cure: "Call Execute with the same id and request: it joins the command that runs.",
+    means:
+      "The link to the command was lost: `execution_id`, `next_offset`. It was not ended. Where the call may have started it, what became of it is not known; where the call only followed it, the status is UNAVAILABLE: it may be made again.",
+    cure: "AttachExecution from `next_offset`; or Execute with the same id and request, which joins the command that runs.",
   },
   FILE_OUTCOME_UNKNOWN: {
     means: "A change of a file was sent and not answered: the old content or the new stands whole, never a mixture.",

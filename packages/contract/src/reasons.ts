@@ -111,6 +111,9 @@ export const reasons = {
 
 export type Reason = keyof typeof reasons;
 
+/** How a reason travels on a call that only follows what runs: who makes it again by himself changes nothing. */
+export const statusOnAttach: Partial<Record<Reason, StatusName>> = { EXECUTION_DETACHED: "UNAVAILABLE" };
+
 /** Reasons where trying again later may help, and after how long. */
 export const retryAfterMs: Partial<Record<Reason, number>> = {
   WORKSPACE_NOT_READY: 1_000,

@@ -1,6 +1,6 @@
 import { bootIdOf, type ExecutionId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
-import type { ExecutionEvent, GuestExecution, GuestExecutions, StdinTaken } from "@holdfast/workspace";
+import type { ExecutionEvent, GuestExecutions, StdinTaken } from "@holdfast/workspace";
 
 /** The commands of a guest that knows none. Replace a method to make it know some. */
 export class FakeExecutions implements GuestExecutions {
@@ -8,9 +8,9 @@ export class FakeExecutions implements GuestExecutions {
     throw unknown(executionId);
   }
 
-  async get(id: ExecutionId): Promise<GuestExecution> {
+  get: GuestExecutions["get"] = async (id) => {
     throw unknown(id);
-  }
+  };
 
   list: GuestExecutions["list"] = async () => ({ executions: [], bootId: bootIdOf("boot") });
 

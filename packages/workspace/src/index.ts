@@ -1,4 +1,6 @@
 export type { TunnelEvent } from "./calls/connect-port.ts";
+export { WorkspaceExecutions } from "./calls/executions.ts";
+export type { CommandInput } from "./calls/feeding.ts";
 export {
   type FileOperation,
   type MakeDirectoryWish,
@@ -33,6 +35,7 @@ export { isHandleOver } from "./refusals.ts";
 export { FreshLook } from "./state/fresh-look.ts";
 export { LateCreates } from "./state/late-creates.ts";
 export type { BoundGuest, GoneWhy, StateName, WorkspaceState } from "./state/workspace-state.ts";
+export { reportOf as quiesceReportOf } from "./verbs/quiesce.ts";
 export type { Identity, PodFacts, WireState, WorkspaceSummary, WorkspaceView } from "./view.ts";
 export * from "./wishes.ts";
 export { type StopReports, Workspace } from "./workspace.ts";

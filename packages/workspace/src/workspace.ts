@@ -2,9 +2,9 @@ import { type Deadline, orAborted } from "@holdfast/async";
 import type { ExecutionId, HolderEpoch, WorkspaceId } from "@holdfast/contract";
 import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
-import { cancelExecution } from "./calls/cancel-execution.ts";
 import { connectPort, type TunnelEvent } from "./calls/connect-port.ts";
 import { execute } from "./calls/execute.ts";
+import { WorkspaceExecutions } from "./calls/executions.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
 import { reread } from "./calls/reread.ts";
 import { WorkspaceSessions } from "./calls/sessions.ts";
@@ -167,6 +167,11 @@ export class Workspace {
     return new WorkspaceFiles(this.#ws, epoch, (operation, error) => this.#named(operation, error));
   }
 
+  /** Its commands, for calls of this RPC that carry this epoch. */
+  executionsUnder(epoch: HolderEpoch | undefined, operation: string): WorkspaceExecutions {
+    return new WorkspaceExecutions(this.#ws, epoch, (error) => this.#named(operation, error));
+  }
+
   /** Its terminals and detached programs, for calls of this RPC that carry this epoch. */
   sessionsUnder(epoch: HolderEpoch | undefined, operation: string): WorkspaceSessions {
     return new WorkspaceSessions(this.#ws, epoch, (error) => this.#named(operation, error));
@@ -197,11 +202,11 @@ export class Workspace {
    * before it is thrown (L43).
    */
   async cancelExecution(
-    id: ExecutionId,
+    executionId: ExecutionId,
     caller: AbortSignal,
     epoch?: HolderEpoch,
   ): Promise<{ readonly alreadyEnded: boolean }> {
-    return await this.#told("CancelExecution", () => cancelExecution(this.#ws, id, epoch, caller));
+    return await this.executionsUnder(epoch, "CancelExecution").cancel({ executionId }, caller);
   }
 
   /** Looks at the object and the pod once, uncached, and takes in what somebody else did (L35). Never rejects for what it cannot read. */

@@ -146,6 +146,13 @@ export class WorkspaceRegistry {
     return { view, health };
   }
 
+  /** As `read`, of an uncached read of the object that begins now; rejects where it cannot be read. */
+  async refresh(id: WorkspaceId, caller: AbortSignal): Promise<WorkspaceView> {
+    const fresh = await readThrough(this.#deps, id, caller);
+    // A handle takes in what stands, and says more of it.
+    return this.#live(id) ? (await this.read(id, false, caller)).view : fresh;
+  }
+
   /** Runs a command in a workspace that is open here, or that runs and is adopted silently. */
   async *execute(
     id: WorkspaceId,

@@ -2,10 +2,12 @@ import { Deadline, DeadlineExceeded, orAborted, pause } from "@holdfast/async";
 import { cancelAskAgainMs, type ExecutionId, guestDialTimeoutMs, type HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import type { GuestIdentity } from "../events/workspace-event.ts";
+import type { CancelOrder } from "../ports/executions.ts";
 import { type GuestAddress, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import { admit } from "./admission.ts";
 import { assertClaim, isEpochRefusal, settleRefusal } from "./epoch-claim.ts";
+import { assertServes } from "./guest-call.ts";
 import { tellUnconfirmed } from "./unconfirmed-cancellation.ts";
 
 const askEveryMs = 1_000;
@@ -16,6 +18,8 @@ export interface Cancelled {
   readonly address: GuestAddress;
   readonly startedOn: GuestIdentity;
   readonly epoch: HolderEpoch | undefined;
+  /** Between SIGTERM and SIGKILL. Absent: the guest's default. */
+  readonly graceMs?: number | undefined;
 }
 
 /**
@@ -24,16 +28,17 @@ export interface Cancelled {
  */
 export async function cancelExecution(
   ws: Handle,
-  executionId: ExecutionId,
+  { executionId, graceMs, expectedBootId }: CancelOrder,
   epoch: HolderEpoch | undefined,
   caller: AbortSignal,
 ): Promise<{ readonly alreadyEnded: boolean }> {
   const bound = await admit(ws, caller);
+  assertServes(ws, bound, "execution-control");
   const claim = { changes: true, epoch };
   await assertClaim(ws, bound, claim, caller);
   const { guest, pod, bootId } = bound;
-  const startedOn = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
-  const cancelling = confirmCancelled(ws, { executionId, address: guest.address, startedOn, epoch });
+  const startedOn = { podUid: pod.uid, bootId: expectedBootId ?? (bootId === "" ? undefined : bootId) };
+  const cancelling = confirmCancelled(ws, { executionId, address: guest.address, startedOn, epoch, graceMs });
   try {
     return await orAborted(cancelling, caller);
   } catch (error) {
@@ -51,7 +56,7 @@ export async function confirmCancelled(
   cancelled: Cancelled,
   first?: unknown,
 ): Promise<{ readonly alreadyEnded: boolean }> {
-  using within = new Deadline(ws.deps.clock, cancelAskAgainMs);
+  using within = new Deadline(ws.deps.clock, cancelAskAgainMs + (cancelled.graceMs ?? 0));
   let unconfirmed: unknown = first;
   for (;;) {
     try {
@@ -69,13 +74,13 @@ export async function confirmCancelled(
 /** A connection that is lost without anybody's noticing answers nothing: each try has its own. */
 async function askOnce(
   ws: Handle,
-  { address, executionId, startedOn, epoch }: Cancelled,
+  { address, executionId, startedOn, epoch, graceMs }: Cancelled,
   within: Deadline,
 ): Promise<{ readonly alreadyEnded: boolean }> {
   const guest = ws.deps.guests.guest(address);
-  using answer = within.within(cancelAnswerMs);
+  using answer = within.within(cancelAnswerMs + (graceMs ?? 0));
   try {
-    const order = { executionId, graceMs: undefined, expectedBootId: startedOn.bootId };
+    const order = { executionId, graceMs, expectedBootId: startedOn.bootId };
     return await guest.under(epoch).executions.cancel(order, answer);
   } finally {
     guest.close();

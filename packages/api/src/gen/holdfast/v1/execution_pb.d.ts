@@ -121,7 +121,7 @@ export declare type ExecuteRequest = Message<"holdfast.v1.ExecuteRequest"> & {
   epoch?: bigint | undefined;
 
   /**
-   * Start only on the agent process with this boot id. Not served yet: FIELD_NOT_SERVED when set.
+   * Start only on the agent process with this boot id: GUEST_RESTARTED otherwise, and nothing is started.
    *
    * @generated from field: string expected_boot_id = 15;
    */
@@ -465,7 +465,7 @@ export declare type RunCommandRequest = Message<"holdfast.v1.RunCommandRequest">
   epoch?: bigint | undefined;
 
   /**
-   * Start only on the agent process with this boot id. Not served yet: FIELD_NOT_SERVED when set.
+   * Start only on the agent process with this boot id: GUEST_RESTARTED otherwise, and nothing is started.
    *
    * @generated from field: string expected_boot_id = 11;
    */
@@ -570,7 +570,8 @@ export declare type ExecuteInteractiveRequest = Message<"holdfast.v1.ExecuteInte
     case: "stdinEnd";
   } | {
     /**
-     * To the command's process group: HUP INT QUIT TERM KILL USR1 USR2 WINCH CONT STOP.
+     * To the command's process group: HUP INT QUIT TERM KILL USR1 USR2 WINCH CONT STOP. Sent once. It follows the input before it, but
+     * waits no longer than 250 ms for a program that does not read.
      *
      * @generated from field: string signal = 4;
      */
@@ -578,7 +579,8 @@ export declare type ExecuteInteractiveRequest = Message<"holdfast.v1.ExecuteInte
     case: "signal";
   } | {
     /**
-     * This client leaves, whatever `on_disconnect` says: the command runs on, and the stream ends.
+     * This client leaves, whatever `on_disconnect` says: the command runs on, and the stream ends; with EXECUTION_DETACHED where input
+     * that was sent before has not been taken for 5 s (`input_taken`).
      *
      * @generated from field: holdfast.v1.ExecutionDetach detach = 5;
      */
@@ -1306,8 +1308,10 @@ export declare const ExecutionService: GenService<{
   /**
    * As Execute, with standard input, signals and a detach on the same stream. The first request is `start`.
    *
-   * Half-closing the requests does not end the input: `stdin_end` does. Input is sent once, also across a lost link to the guest.
-   * Reasons: as Execute.
+   * Half-closing the requests does not end the input: `stdin_end` does. Input is taken once, also across a lost link to the guest. It is
+   * counted from the beginning of the command's input: a call that joins a command (`attached`) sends all of it again, and what the
+   * program has is skipped. A program that does not read holds its client back; 256 KiB wait for it. Not over HTTP/1.1.
+   * Reasons: as Execute; and STREAM_NEEDS_HTTP2.
    *
    * @generated from rpc holdfast.v1.ExecutionService.ExecuteInteractive
    */
@@ -1321,7 +1325,7 @@ export declare const ExecutionService: GenService<{
    * end is nobody's end. Needs no epoch.
    *
    * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, EXECUTION_DETACHED (attach again from `next_offset`), OFFSET_OUT_OF_RANGE,
-   * OUTPUT_NOT_RETAINED, GUEST_RESTARTED.
+   * GUEST_RESTARTED.
    *
    * @generated from rpc holdfast.v1.ExecutionService.AttachExecution
    */
