@@ -5,6 +5,7 @@ import type { WorkspaceDeps } from "@holdfast/workspace";
 import { onTestFinished } from "vitest";
 import { listenOnBoth } from "../../services/control-plane/src/listeners/both-listeners.testing.ts";
 import { WorkspaceRegistry } from "../../services/control-plane/src/registry.ts";
+import { executionService } from "../../services/control-plane/src/rpc/execution-service.ts";
 import { portService } from "../../services/control-plane/src/rpc/port-service.ts";
 import { sessionService } from "../../services/control-plane/src/rpc/session-service.ts";
 import { guestProcess } from "../guest/guest-process.ts";
@@ -34,7 +35,11 @@ export async function terminalStage(replicas = 1) {
   const services = await Promise.all(
     Array.from({ length: replicas }, async () => {
       const registry = new WorkspaceRegistry(deps);
-      const listeners = await listenOnBoth({ sessions: sessionService(registry), ports: portService(registry) });
+      const listeners = await listenOnBoth({
+        executions: executionService(registry),
+        sessions: sessionService(registry),
+        ports: portService(registry),
+      });
       onTestFinished(async () => {
         registry.closeAll();
         await listeners[Symbol.asyncDispose]();

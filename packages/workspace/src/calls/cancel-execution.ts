@@ -1,5 +1,11 @@
 import { Deadline, DeadlineExceeded, orAborted, pause } from "@holdfast/async";
-import { cancelAskAgainMs, type ExecutionId, guestDialTimeoutMs, type HolderEpoch } from "@holdfast/contract";
+import {
+  type BootId,
+  cancelAskAgainMs,
+  type ExecutionId,
+  guestDialTimeoutMs,
+  type HolderEpoch,
+} from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import type { GuestIdentity } from "../events/workspace-event.ts";
 import type { CancelOrder } from "../ports/executions.ts";
@@ -20,6 +26,8 @@ export interface Cancelled {
   readonly epoch: HolderEpoch | undefined;
   /** Between SIGTERM and SIGKILL. Absent: the guest's default. */
   readonly graceMs?: number | undefined;
+  /** Only in this agent process. Absent: in whichever knows the command; a new one of the same pod says that it was lost. */
+  readonly expectedBootId?: BootId | undefined;
 }
 
 /**
@@ -37,8 +45,15 @@ export async function cancelExecution(
   const claim = { changes: true, epoch };
   await assertClaim(ws, bound, claim, caller);
   const { guest, pod, bootId } = bound;
-  const startedOn = { podUid: pod.uid, bootId: expectedBootId ?? (bootId === "" ? undefined : bootId) };
-  const cancelling = confirmCancelled(ws, { executionId, address: guest.address, startedOn, epoch, graceMs });
+  const startedOn = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
+  const cancelling = confirmCancelled(ws, {
+    executionId,
+    address: guest.address,
+    startedOn,
+    epoch,
+    graceMs,
+    expectedBootId,
+  });
   try {
     return await orAborted(cancelling, caller);
   } catch (error) {
@@ -74,13 +89,13 @@ export async function confirmCancelled(
 /** A connection that is lost without anybody's noticing answers nothing: each try has its own. */
 async function askOnce(
   ws: Handle,
-  { address, executionId, startedOn, epoch, graceMs }: Cancelled,
+  { address, executionId, epoch, graceMs, expectedBootId }: Cancelled,
   within: Deadline,
 ): Promise<{ readonly alreadyEnded: boolean }> {
   const guest = ws.deps.guests.guest(address);
   using answer = within.within(cancelAnswerMs + (graceMs ?? 0));
   try {
-    const order = { executionId, graceMs, expectedBootId: startedOn.bootId };
+    const order = { executionId, graceMs, expectedBootId };
     return await guest.under(epoch).executions.cancel(order, answer);
   } finally {
     guest.close();

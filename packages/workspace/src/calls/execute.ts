@@ -55,7 +55,7 @@ function startedOn(
   epoch: HolderEpoch | undefined,
 ): Cancelled {
   const identity = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
-  return { executionId, address: guest.address, startedOn: identity, epoch };
+  return { executionId, address: guest.address, startedOn: identity, epoch, expectedBootId: identity.bootId };
 }
 
 /** Nothing of it is left by now; how it ended went by while that was in doubt. */
