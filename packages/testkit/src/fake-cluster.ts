@@ -95,7 +95,11 @@ export class FakeCluster implements Cluster {
 
   /** The pod with this uid, whoever owns it. */
   podOf(uid: PodUid): StoredPod | undefined {
-    return [...this.#sandboxes.values()].flatMap(({ pods }) => pods).find((pod) => pod.uid === uid);
+    for (const { pods } of this.#sandboxes.values()) {
+      const pod = pods.find((one) => one.uid === uid);
+      if (pod) return pod;
+    }
+    return undefined;
   }
 
   /** Wakes whoever waits for a change of it. */
