@@ -38,7 +38,12 @@ export async function* terminal(
   clock: Clock,
   signal: AbortSignal,
 ): AsyncGenerator<TerminalEvent, void> {
-  const output = attached(sessions, call, signal);
+  // The stream may end by its input, while output is awaited.
+  const over = new AbortController();
+  const onAbort = (): void => over.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
+  const output = attached(sessions, call, over.signal);
   let arrived: { readonly next: IteratorResult<SessionEvent> } | { readonly thrown: unknown } | undefined;
   let wake = (): void => undefined;
   const pull = (): void => {
@@ -85,7 +90,9 @@ export async function* terminal(
       }
     }
   } finally {
+    signal.removeEventListener("abort", onAbort);
     typing?.end();
+    over.abort(new Error("the terminal's stream is over"));
     await output.return();
   }
 }
