@@ -43,7 +43,8 @@ export class Feeding {
   #inputEnds = false;
   /** The program takes no more: what is still sent is dropped, as a pipe without a reader does. */
   #closed = false;
-  #writing: Promise<void> | undefined;
+  #isWriting = false;
+  #writing: Promise<void> = Promise.resolve();
   /** Why input is no longer taken, and whoever waits meanwhile: one at a time. */
   #writeFailure: { readonly thrown: unknown } | undefined;
   #interrupt: ((thrown: unknown) => void) | undefined;
@@ -67,7 +68,7 @@ export class Feeding {
         if (this.isDetached) return "detached";
         while (this.#isFull) await this.#orFailed(this.#change());
       }
-      await this.#orFailed(this.#writing ?? Promise.resolve());
+      await this.#orFailed(this.#writing);
       return "all_said";
     } catch (thrown) {
       if (!this.#end.signal.aborted) this.failure ??= { thrown };
@@ -111,39 +112,38 @@ export class Feeding {
   }
 
   #write(): void {
-    this.#writing ??= this.#writeAll().then(
-      () => {
-        this.#writing = undefined;
-      },
-      (thrown: unknown) => {
-        this.#writing = undefined;
-        this.#writeFailure = { thrown };
-        this.#interrupt?.(thrown);
-      },
-    );
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    this.#writing = this.#writeAll().catch((thrown: unknown) => {
+      this.#writeFailure = { thrown };
+      this.#interrupt?.(thrown);
+    });
   }
 
   async #writeAll(): Promise<void> {
-    let ended = false;
-    while (!this.#closed && (this.#pieces.bytes > 0 || (this.#inputEnds && !ended))) {
-      const data = this.#pieces.peek();
-      const end = this.#inputEnds && data.byteLength === this.#pieces.bytes;
-      const taken = await this.#untilTaken({
-        executionId: this.#needs.started.executionId,
-        offset: this.#position,
-        data,
-        end,
-      });
-      this.#position += data.byteLength;
-      this.#pieces.drop(data.byteLength);
-      ended = end;
-      if (taken.closed && !end) {
-        this.#closed = true;
-        this.#pieces.drop(this.#pieces.bytes);
-      }
-      this.#changed.resolve();
-      this.#changed = Promise.withResolvers();
+    try {
+      let ended = false;
+      while (!this.#closed && (this.#pieces.bytes > 0 || (this.#inputEnds && !ended))) ended = await this.#writePiece();
+    } finally {
+      this.#isWriting = false; // In the same step as the look that found nothing more to write.
     }
+  }
+
+  /** True once the end of the input has been written. */
+  async #writePiece(): Promise<boolean> {
+    const { executionId } = this.#needs.started;
+    const data = this.#pieces.peek();
+    const end = this.#inputEnds && data.byteLength === this.#pieces.bytes;
+    const { closed } = await this.#untilTaken({ executionId, offset: this.#position, data, end });
+    this.#position += data.byteLength;
+    this.#pieces.drop(data.byteLength);
+    if (closed && !end) {
+      this.#closed = true;
+      this.#pieces.drop(this.#pieces.bytes);
+    }
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+    return end;
   }
 
   /** Asks until the guest has answered: at its position input is taken once, however often it is sent. */
@@ -184,7 +184,7 @@ export class Feeding {
 
   /** False: input that was sent before is still not taken after so long. */
   async #inOrder(waitMs: number): Promise<boolean> {
-    if (this.#writing === undefined) return true;
+    if (!this.#isWriting) return true;
     using within = new Deadline(this.#needs.clock, waitMs, this.#end.signal);
     try {
       await this.#orFailed(orAborted(this.#writing, within.signal));
