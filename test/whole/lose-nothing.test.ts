@@ -1,4 +1,8 @@
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { ExecutionState } from "@holdfast/api/holdfast/v1/execution_pb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
@@ -223,5 +227,47 @@ describe("SIGTERM drains within its grace", () => {
     }
     const { sessions } = await next.sessions.listSessions({ workspaceId: "w" });
     expect(sessions.map(({ sessionId, attached }) => [sessionId, attached])).toEqual([["t", expect.any(Boolean)]]);
+  });
+
+  it("B47 with 50 attaches, some of clients that are stopped: code 0 in its grace, and no byte lost on the next process", async () => {
+    const service = await start();
+    await service.workspaces.openWorkspace({ workspaceId: "w" });
+    const line =
+      "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo $i; [ $i != 1000 ] || until [ -e go ]; do sleep 0.05; done; done";
+    const ids = { workspaceId: "w", executionId: "long" };
+    const run = { ...ids, command: "sh", args: ["-c", line], retainOutput: true };
+    const starting = service.executions.execute(run)[Symbol.asyncIterator]();
+    await starting.next();
+    const stopped = spawn(
+      process.execPath,
+      [join(import.meta.dirname, "busy-client.ts"), service.target, webTargetOf(service), "w"],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    try {
+      await once(createInterface({ input: stopped.stdout }), "line");
+      stopped.kill("SIGSTOP");
+      const texts = Array.from({ length: 50 }, () => "");
+      const follow = async (from: Service, at: number): Promise<void> => {
+        const fromOffset = BigInt(texts[at]?.length ?? 0);
+        for await (const { event } of from.executions.attachExecution({ ...ids, fromOffset })) {
+          if (event.case === "output") texts[at] += Buffer.from(event.value.data).toString("latin1");
+          else if (event.case === "gap") throw new Error("a gap");
+        }
+      };
+      const ends = texts.map((_, at) => reasonOf(follow(service, at)));
+      await eventually(30_000, async () => (texts.every((text) => text === numbers(1000)) ? true : undefined));
+      const beganMs = performance.now();
+      expect(await service.stop()).toBe(0);
+      expect(performance.now() - beganMs).toBeLessThan(15_000);
+      const reasons = new Set((await Promise.all(ends)).map(({ reason, code }) => `${reason} ${code}`));
+      expect([...reasons]).toEqual(["EXECUTION_DETACHED Unavailable"]);
+      const next = await start();
+      const following = texts.map((_, at) => follow(next, at));
+      await shell(next, "w", "touch go");
+      await Promise.all(following);
+      expect(texts.every((text) => text === numbers(2000))).toBe(true);
+    } finally {
+      stopped.kill("SIGKILL");
+    }
   });
 });

@@ -119,7 +119,7 @@ describe("L37 what the watch says reaches a handle unasked", () => {
     expect(workspace.state.t).toBe("active");
   });
 
-  it("news that contradicts nothing, and news about a pod that is not held any more, costs no request", async () => {
+  it("B69 news that contradicts nothing, and news about a pod that is not held any more, costs no request", async () => {
     on.cluster.wake(id);
     const { name } = on.cluster.stored(id);
     const old = { ...pod(), uid: "another" as never, waits: false };
