@@ -519,3 +519,59 @@ describe("input that waits for its program", () => {
     await expect.poll(() => stage.listeners.admission.inProgress).toBe(0);
   });
 });
+
+describe("a drain of the service", () => {
+  it("L44 lets a command go by name, and neither ends nor unbinds it: another replica has every byte of the rest, once", async () => {
+    const stage = await terminalStage(2);
+    const [one, two] = stage.services;
+    if (!one || !two) throw new Error("not two replicas");
+    using clients = clientsBy(grpcJs, one.listeners);
+    using others = clientsBy(connect, two.listeners);
+    const line =
+      "exec 3<&0; (cat <&3 > in) & i=0; while [ ! -e go ]; do i=$((i+1)); echo $i; sleep 0.01; done; wc -c < in";
+    const start = script(line, { executionId: "d", onDisconnect: OnDisconnect.CANCEL });
+    const run = interactive(clients.executions, start);
+    run.type("typed");
+    const follower = new Heard();
+    const ids = { workspaceId: "w", executionId: "d" };
+    await run.heard.until(() => run.heard.started !== undefined);
+    const following = follower.all(clients.executions.attachExecution(ids));
+    await follower.until(() => follower.text.length > 20);
+    await expect.poll(() => there(stage, "in") && readFileSync(join(stage.agent.root, "in"), "utf8")).toBe("typed");
+    const idle = one.listeners.admission.drain();
+    const metadata = { execution_id: "d", why: "service_draining" };
+    expect(await run.over).toMatchObject({
+      reason: "EXECUTION_DETACHED",
+      code: "Unknown",
+      metadata: { ...metadata, next_offset: String(run.heard.next) },
+    });
+    expect(await following).toMatchObject({
+      reason: "EXECUTION_DETACHED",
+      code: "Unavailable",
+      metadata: { ...metadata, next_offset: String(follower.next) },
+    });
+    await idle;
+    const rest = new Heard(follower.next);
+    const going = rest.all(others.executions.attachExecution({ ...ids, fromOffset: follower.next }));
+    await rest.until(() => rest.text.length > 20);
+    await others.executions.runCommand(script("touch go"));
+    expect(await going).toBeUndefined();
+    const lines = (follower.text + rest.text).trimEnd().split("\n");
+    expect(lines.pop()?.trim()).toBe("5");
+    expect(lines.map(Number)).toEqual(Array.from({ length: lines.length }, (_, at) => at + 1));
+    expect(rest.missing).toBe(0);
+  });
+});
+
+describe("tiny output", () => {
+  it("is joined on its way, so that no client gets a message for each write of a byte", async () => {
+    const stage = await terminalStage();
+    using clients = clientsOf(stage, grpcJs);
+    const heard = new Heard();
+    const writes = 50_000;
+    const start = script(`dd if=/dev/zero bs=1 count=${writes} 2>/dev/null`);
+    expect(await heard.all(clients.executions.execute(start))).toBeUndefined();
+    expect(heard.next).toBe(BigInt(writes));
+    expect(heard.messages).toBeLessThan(writes / 5);
+  });
+});
