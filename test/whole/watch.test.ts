@@ -144,6 +144,29 @@ describe("WatchWorkspace on a whole service", () => {
     await watcher.leave();
   });
 
+  it("L35 a terminal that is attached here hears that another replica suspended its workspace, not a broken link", async () => {
+    const workspaceId = "released";
+    await a.workspaces.openWorkspace({ workspaceId });
+    // It outlives the hang-up of its terminal, as a shell with a job does: only the pod's end ends it.
+    const program = { command: "/bin/sh", args: ["-c", "trap '' HUP TERM; echo up; while :; do sleep 1; done"] };
+    await a.sessions.openTerminal({
+      workspaceId,
+      sessionId: "t",
+      program: { ...program, size: { columns: 80, rows: 24 } },
+    });
+    const up = Promise.withResolvers<void>();
+    const reading = (async () => {
+      for await (const { event } of a.sessions.attachTerminal({ workspaceId, sessionId: "t" })) {
+        if (event.case === "data") up.resolve();
+        if (event.case === "exited") throw new Error("no program ended");
+      }
+    })();
+    const ended = reasonOf(reading);
+    await up.promise;
+    await b.inventory.suspendWorkspace({ workspaceId });
+    expect(await ended).toMatchObject({ reason: "WORKSPACE_SUSPENDED", code: "FailedPrecondition" });
+  });
+
   it("counts watchers, and ends with SERVICE_DRAINING at a drain", async () => {
     const third = await startServiceOn(cluster.flags);
     const watchers = [watch(third, "drained"), watch(webClientsOf(third), "drained")];
