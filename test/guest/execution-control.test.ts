@@ -85,9 +85,13 @@ describe("the commands of a guest, through the client", () => {
     const { address } = await guestProcess();
     const guest = clientOf(address);
     const { executions } = guest;
-    const wish = scriptOf("talks", "trap 'echo usr1' USR1; cat; echo over; while :; do sleep 0.02; done", {
-      streamedStdin: true,
-    });
+    const wish = scriptOf(
+      "talks",
+      "exec 2>/dev/null; trap 'echo usr1' USR1; cat; echo over; while :; do sleep 0.02; done",
+      {
+        streamedStdin: true,
+      },
+    );
     const run = guest.execute(wish, never)[Symbol.asyncIterator]();
     await run.next();
     const executionId = idOf("talks");
