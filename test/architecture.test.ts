@@ -61,8 +61,8 @@ const confined: readonly { readonly pattern: RegExp; readonly rooms: readonly st
   },
   {
     pattern: /^node:child_process$/,
-    rooms: ["packages/embedded-cluster", "services/guest-agent"],
-    why: "only the node and the guest agent start programs",
+    rooms: ["packages/embedded-cluster", "services/guest-agent", "services/cli"],
+    why: "only the node and the guest agent start programs; the command-line client has its own terminal set by stty",
   },
 ];
 

@@ -25,12 +25,18 @@ function messages(): Buffer[] {
 
 const hashOf = (typed: readonly Buffer[]): string => createHash("sha256").update(Buffer.concat(typed)).digest("hex");
 
+const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim());
+
+/** The program has read exactly what was typed. */
+function expectHash(text: string, typed: readonly Buffer[]): void {
+  expect(linesOf(text).find((line) => /^[0-9a-f]{64} /.test(line))).toBe(`${hashOf(typed)}  -`);
+}
+
 /** The count goes on by one from line to line, and the program has read exactly what was typed. */
 function expectWhole(text: string, missing: bigint, typed: readonly Buffer[]): void {
   expect(missing).toBe(0n);
-  const lines = text.split("\n").map((line) => line.trim());
-  const told = lines.find((line) => /^[0-9a-f]{64} /.test(line));
-  expect(told).toBe(`${hashOf(typed)}  -`);
+  const lines = linesOf(text);
+  expectHash(text, typed);
   const counted = lines.filter((line) => /^\d+$/.test(line)).map(Number);
   expect(counted.length).toBeGreaterThan(cuts);
   expect(counted).toEqual(Array.from({ length: counted.length }, (_, at) => at + 1));
@@ -195,4 +201,22 @@ describe("B27 L44 a terminal through 50 cuts during output and typing: no byte t
     },
     240_000,
   );
+
+  it("through an agent that was stopped (SIGSTOP), its links cut meanwhile", async () => {
+    const stage = await terminalStage();
+    const typed = Array.from({ length: 12 }, () => randomBytes(2_000));
+    const remote = remoteTerminal(stage.at.address, stage.workspaceId, program(24_000));
+    await remote.attached;
+    for (const [at, data] of typed.entries()) {
+      if (at % 4 === 0) {
+        stage.agent.child.kill("SIGSTOP");
+        await remote.type(data);
+        stage.hop2.cut();
+        stage.agent.child.kill("SIGCONT");
+      } else await remote.type(data);
+    }
+    expect(await remote.over).toMatchObject({ t: "exited", exit: { status: { case: "exitCode", value: 0 } } });
+    expectHash(remote.text(), typed);
+    expect(remote.seen).toMatchObject({ missing: 0n, unsure: 0 });
+  }, 240_000);
 });

@@ -409,7 +409,10 @@ describe("ports", () => {
 
   /** A server on the guest's loopback. */
   async function serve(each: (socket: Socket) => void): Promise<number> {
-    const server = createServer({ allowHalfOpen: true }, each).listen(0, "127.0.0.1");
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      socket.on("error", () => undefined);
+      each(socket);
+    }).listen(0, "127.0.0.1");
     await once(server, "listening");
     onTestFinished(() => void server.close());
     return (server.address() as AddressInfo).port;

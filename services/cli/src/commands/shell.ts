@@ -8,6 +8,7 @@ import { remoteOf } from "../location.ts";
 import { write } from "../print.ts";
 import { printable } from "../printable.ts";
 import type { Session } from "../program.ts";
+import { beginRawMode } from "../terminal/raw-mode.ts";
 import { RemoteTerminal, type TerminalScreen } from "../terminal/remote-terminal.ts";
 
 export interface ShellOptions {
@@ -145,7 +146,7 @@ class Keyboard implements Disposable {
     this.#started = true;
     const { stdin, stdout } = process;
     if (stdin.isTTY) {
-      stdin.setRawMode(true);
+      beginRawMode();
       process.on("exit", this.#restore); // However this program ends, the terminal is usable after it.
     }
     stdin.on("data", this.#onData);
