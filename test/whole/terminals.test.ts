@@ -1,11 +1,17 @@
+import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { describe, expect, it } from "vitest";
 import { BrowserTerminal } from "../rpc/browser-terminal.ts";
-import { dataFolder, startCluster, startServiceOn, webTargetOf } from "./harness.ts";
+import { dataFolder, startCluster, startService, startServiceOn, webTargetOf } from "./harness.ts";
 
+const root = dirname(dirname(import.meta.dirname));
 const bytes = 60_000;
 /** Reads so much, unchanged, while it counts; then tells what it has read. */
 const program = `stty raw -echo; (i=0; while :; do i=$((i+1)); echo "$i"; sleep 0.005; done) & c=$!
@@ -58,6 +64,24 @@ describe("a terminal of a web backend, in a real pod", () => {
     expect(counted).toEqual(Array.from({ length: counted.length }, (_, at) => at + 1));
     await service.stop();
   }, 180_000);
+});
+
+describe("docs/clients.md", () => {
+  it("has a terminal that runs as it is written", async () => {
+    const page = readFileSync(join(root, "docs/clients.md"), "utf8");
+    const block = /run by test\/whole\/terminals.test.ts -->\n```ts\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
+    await using folder = await dataFolder();
+    await using service = await startService(folder.path);
+    await service.workspaces.openWorkspace({ workspaceId: "hello" });
+    const child = spawn(process.execPath, ["--input-type=module-typescript", "-"], {
+      cwd: join(root, "test"),
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    child.stdin.end(block.replaceAll("127.0.0.1:8080", webTargetOf(service)));
+    const [said, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);
+    expect(said).toMatch(/hello page\r\nexited with 0\n$/);
+    expect(code).toBe(0);
+  });
 });
 
 function webTransport(service: Parameters<typeof webTargetOf>[0]) {
