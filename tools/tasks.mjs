@@ -37,6 +37,9 @@ export const tasks = {
       : [...staticChecks, agentBundle, { program: "vitest", argv: ["run", "--root", root] }],
   conformance: (args) => [script("test/cluster-conformance/main.ts", args)],
   "test:cluster": (args) => [script("test/cluster-conformance/real/run.ts", args)],
+  fuzz: (args) => [agentBundle, script("test/guest-fuzz/run.ts", args)],
+  soak: (args) => [agentBundle, script("test/guest-soak/run.ts", args)],
+  bench: (args) => [agentBundle, script("bench/run.ts", args)],
   generate: () => [
     { program: "buf", argv: ["generate", root, "--template", at("buf.gen.yaml"), "-o", root] },
     script("tools/docs/generate-docs.ts"),

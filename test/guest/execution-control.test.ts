@@ -85,13 +85,9 @@ describe("the commands of a guest, through the client", () => {
     const { address } = await guestProcess();
     const guest = clientOf(address);
     const { executions } = guest;
-    const wish = scriptOf(
-      "talks",
-      "exec 2>/dev/null; trap 'echo usr1' USR1; cat; echo over; while :; do sleep 0.02; done",
-      {
-        streamedStdin: true,
-      },
-    );
+    // It waits without a child: one that a signal to the group ends would have the shell say so among its output.
+    const text = "mkfifo waits; exec 3<>waits; trap 'echo usr1' USR1; cat; echo over; while :; do read line <&3; done";
+    const wish = scriptOf("talks", text, { streamedStdin: true });
     const run = guest.execute(wish, never)[Symbol.asyncIterator]();
     await run.next();
     const executionId = idOf("talks");
@@ -119,7 +115,7 @@ describe("the commands of a guest, through the client", () => {
     });
     expect(Math.abs(running.startedAtMs - Date.now())).toBeLessThan(60_000);
     expect(await executions.list(soon())).toEqual({ executions: [running], bootId });
-    expect(await executions.cancel(cancelOf("talks"), soon())).toEqual({ alreadyEnded: false });
+    expect(await executions.cancel({ ...cancelOf("talks"), graceMs: 4_000 }, soon())).toEqual({ alreadyEnded: false });
     expect(await executions.cancel(cancelOf("talks"), soon())).toEqual({ alreadyEnded: true });
     expect((await executions.get(executionId, soon())).execution.exit).toMatchObject({
       status: { t: "signal", signal: "SIGTERM" },

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { Deadline, systemClock } from "@holdfast/async";
 import { isSessionId, reattachWindowMs, type SessionId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
@@ -138,11 +138,11 @@ describe("a session, followed", () => {
     const proxy = await faultProxy((await guestProcess()).address);
     const guest = clientOf(proxy.address);
     await guest.sessions.open(
-      scriptOf("s", "stty -echo; i=0; while read -r x; do i=$((i+1)); echo $i:$x; done"),
+      scriptOf("s", "stty -echo; echo up; i=0; while read -r x; do i=$((i+1)); echo $i:$x; done"),
       soon(),
     );
     const reader = new Reader(guest, attachTo("s"));
-    await reader.until(() => reader.events.length > 0);
+    await reader.until(() => reader.text === "up\r\n");
     const { attachmentId } = reader.attached;
     const sessionId = idOf("s");
     const lines = 40;
@@ -158,7 +158,7 @@ describe("a session, followed", () => {
       );
     }
     await reader.until(() => reader.text.includes(`${lines}:`));
-    const expected = Array.from({ length: lines }, (_, at) => `${at + 1}:l${at + 1}\r\n`).join("");
+    const expected = `up\r\n${Array.from({ length: lines }, (_, at) => `${at + 1}:l${at + 1}\r\n`).join("")}`;
     await reader.until(() => reader.text.length >= expected.length);
     expect(reader.text).toBe(expected);
     expect(reader.events.filter(({ t }) => t === "attached")).toHaveLength(1);
@@ -301,10 +301,36 @@ describe("a port of the guest", () => {
     let answer = "";
     for await (const bytes of tunnel.received) answer += Buffer.from(bytes).toString();
     expect(answer).toBe("heard 2000000");
+    await tunnel.ended;
     server.close();
     await once(server, "close");
     const refused = guest.connectPort({ host: "127.0.0.1", port }, never);
     await expect(refused).rejects.toMatchObject({ reason: "PORT_REFUSED" });
+  });
+
+  it("B67 a program that has closed its side and then resets is not taken for one that had everything", async () => {
+    const guest = clientOf((await guestProcess()).address);
+    const accepted = Promise.withResolvers<Socket>();
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+      socket.on("error", () => undefined);
+      socket.end("that was all");
+      accepted.resolve(socket);
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => {
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const tunnel = await guest.connectPort({ host: "127.0.0.1", port }, never);
+    let answer = "";
+    for await (const bytes of tunnel.received) answer += Buffer.from(bytes).toString();
+    expect(answer).toBe("that was all");
+    // More than all sockets on the way hold: the rest waits for room that never comes.
+    for (let at = 0; at < 512; at += 1) tunnel.send(Buffer.alloc(64 * 1024)).catch(() => undefined);
+    tunnel.closeSending();
+    (await accepted.promise).resetAndDestroy();
+    await expect(tunnel.ended).rejects.toMatchObject({ reason: "PORT_RESET" });
   });
 
   it("a lost link is an error, never an end; an abort ends it", async () => {
@@ -328,5 +354,7 @@ describe("a port of the guest", () => {
     const leaving = new AbortController();
     const left = await guest.connectPort({ host: "127.0.0.1", port }, leaving.signal);
     await expect(read(left.received, () => leaving.abort(new Error("enough")))).rejects.toThrow("enough");
+    await expect(lost.ended).rejects.toBeInstanceOf(GuestLost);
+    await expect(left.ended).rejects.toThrow("enough");
   });
 });

@@ -2,7 +2,7 @@ import type { KubeObject } from "@holdfast/embedded-cluster/testing";
 import type { ForeignDeed } from "./steps.ts";
 import { hasEnded, isDying, modeOf, storedEpochOf } from "./world/facts.ts";
 import { objectNames } from "./world/object-names.ts";
-import { sandboxName, type World } from "./world/world.ts";
+import { sandboxName, strayName, type World } from "./world/world.ts";
 
 /** What somebody else does, by the object contract or by force. One that finds nothing to do it to does nothing. */
 export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<void> {
@@ -20,6 +20,14 @@ export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<
       if (!sandbox) return;
       await api.delete(place, { propagationPolicy: "Background" }).catch(ignored);
       await api.create(objectNames.sandboxes, "default", bare(sandbox)).catch(ignored);
+      return;
+    case "restore":
+      if (!sandbox) return;
+      await api.delete(place, { propagationPolicy: "Background" }).catch(ignored);
+      await api.create(objectNames.sandboxes, "default", copyOf(sandbox)).catch(ignored);
+      return;
+    case "stray_pod":
+      if (sandbox && pod) await api.create(objectNames.pods, "default", strayOf(pod)).catch(ignored);
       return;
     case "suspend":
     case "wake":
@@ -45,11 +53,21 @@ export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<
       if (on) await world.cluster.node.killContainer(on).catch(ignored);
       return;
     case "lose_claim":
+      world.lostClaims += 1;
       await api
         .delete({ resource: objectNames.claims, namespace: "default", name: `workspace-${sandboxName}` })
         .catch(ignored);
       return;
   }
+}
+
+/** Who made it takes it away again. */
+export async function removeStray(world: World): Promise<void> {
+  const place = { resource: objectNames.pods, namespace: "default", name: strayName };
+  await world.cluster
+    .api("somebody")
+    .delete(place, { gracePeriodSeconds: 0 })
+    .catch(() => undefined);
 }
 
 /** As the other tool of this contract does it: the mode, its stamp, and no mark of ours. */
@@ -67,6 +85,31 @@ async function changeMode(world: World, mode: "Running" | "Suspended"): Promise<
         spec: { operatingMode: mode },
       },
     );
+}
+
+/** As a tool restores it that keeps copies of objects: with all that was written on it, and another uid. */
+function copyOf(sandbox: KubeObject): KubeObject {
+  const { apiVersion, kind, metadata, spec } = sandbox;
+  const { name, annotations, labels } = metadata;
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, namespace: "default", ...(annotations && { annotations }), ...(labels && { labels }) },
+    spec,
+  };
+}
+
+/** A pod of this owner that the controller did not make. */
+function strayOf(pod: KubeObject): KubeObject {
+  const { apiVersion, kind, metadata, spec } = pod;
+  const { ownerReferences = [], labels } = metadata;
+  const { nodeName: _, ...unbound } = spec as { readonly nodeName?: string };
+  return {
+    apiVersion,
+    kind,
+    metadata: { name: strayName, namespace: "default", ownerReferences, ...(labels && { labels }) },
+    spec: unbound,
+  };
 }
 
 /** The same workspace made anew by somebody: nothing of ours on it but the contract's. */

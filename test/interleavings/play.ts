@@ -1,16 +1,19 @@
 import { holderEpochFrom, isExecutionId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import { executionWish, openWish, suspendWish } from "@holdfast/testkit";
-import type { StartFencing, StopFencing } from "@holdfast/workspace";
-import { carryOutForeign } from "./foreign.ts";
-import type { ApiFault, CallStep, FaultedRequestName, Step, Theme } from "./steps.ts";
+import type { StartFencing, StopFencing, WorkspaceView } from "@holdfast/workspace";
+import { ArmedFaults } from "./armed-faults.ts";
+import { carryOutForeign, removeStray } from "./foreign.ts";
+import type { CallStep, Step, Theme } from "./steps.ts";
 import type { Tally } from "./tally.ts";
-import { type CallRecord, deleteVerbs, inCall, stopVerbs, type Verb } from "./world/calls.ts";
+import { type Answer, type CallRecord, deleteVerbs, inCall, stopVerbs, type Verb } from "./world/calls.ts";
 import type { Replica } from "./world/replica.ts";
 import { type World, workspace } from "./world/world.ts";
 
 const left = new Error("the caller went away");
 const patienceMs = 20_000;
+
+type Told = Omit<Extract<Answer, { readonly t: "ok" }>, "t">;
 
 interface Caller {
   /** Learned from take-overs; callers of a fenced theme begin with one of their own. */
@@ -22,17 +25,18 @@ export class Play {
   readonly world: World;
   readonly callers: readonly Caller[];
   readonly #tally: Tally;
+  readonly #faults: ArmedFaults;
   readonly #watchStalls: { undo(): void }[] = [];
   readonly #controllerStalls: { undo(): void }[] = [];
   /** Starts go on with whatever disk stands. */
   acceptsReplacedDisk = false;
   #nodeWorks = true;
-  #isHealed = false;
   #executions = 0;
 
   constructor(world: World, theme: Theme, tally: Tally) {
     this.world = world;
     this.#tally = tally;
+    this.#faults = new ArmedFaults(world, tally);
     this.callers = [undefined, theme.fenced ? 2 : undefined, theme.fenced ? 5 : undefined, undefined].map((epoch) => ({
       epoch,
     }));
@@ -40,6 +44,7 @@ export class Play {
 
   async step(step: Step): Promise<void> {
     const { world } = this;
+    world.tell(`STEP ${JSON.stringify(step)}`);
     switch (step.t) {
       case "call":
         this.#call(step);
@@ -48,7 +53,7 @@ export class Play {
         this.#tally.count("foreign", step.deed);
         return await carryOutForeign(world, step.deed);
       case "api_fault":
-        this.#fault(step.request, step.fault, step.landsAfterMs);
+        this.#faults.arm(step.request, step.fault, step.landsAfterMs);
         return;
       case "guest_fault":
         world.guests.fail(step.verb, step.fault);
@@ -80,14 +85,20 @@ export class Play {
   /** Everything is well again, and what is under way comes to its end. */
   async heal(): Promise<void> {
     const { world } = this;
-    this.#isHealed = true;
-    world.cluster.faults.clear();
+    this.#faults.lift();
     world.guests.heal();
     this.#undo(this.#watchStalls);
     this.#undo(this.#controllerStalls);
     this.#nodeWorks = true;
+    await removeStray(world);
     // Longer than any call's patience, and than a late create is looked for.
-    for (let minute = 0; minute < 8; minute += 1) await this.#pass(60_000);
+    for (let minute = 0; minute < 3; minute += 1) await this.#pass(60_000, 2);
+  }
+
+  /** What no request of the replicas waits for any more still happens. */
+  async landLast(which: "some" | "all"): Promise<void> {
+    await this.#faults.landLast(which);
+    await this.#pass(30_000, 2);
   }
 
   /** A call that is made and waited for, when all is well. */
@@ -105,10 +116,9 @@ export class Play {
     return record;
   }
 
-  async #pass(ms: number): Promise<void> {
+  async #pass(ms: number, strides = ms > 5_000 ? 12 : 3): Promise<void> {
     const { cluster, clock } = this.world;
     // The node acts as time passes, in small steps so that it can be met half way.
-    const strides = ms > 5_000 ? 12 : 3;
     for (let stride = 0; stride < strides; stride += 1) {
       await clock.advance(ms / strides);
       if (this.#nodeWorks) await cluster.node.takeAll();
@@ -134,38 +144,52 @@ export class Play {
       toRevision: undefined,
       answer: undefined,
       isAbandoned: false,
-      sawBindable: false,
+      order: undefined,
+      met: new Set(),
     };
     world.calls.push(record);
+    world.tell(
+      `CALL ${record.id} ${step.verb} caller ${step.caller} r${step.replica} epoch ${record.epoch} in ${record.stateBefore}`,
+    );
     this.#tally.count(`verb ${step.verb}`, record.stateBefore);
     const gone = new AbortController();
     if (step.goesAfterMs !== undefined) world.clock.schedule(step.goesAfterMs, () => gone.abort(left));
     const end = (answer: CallRecord["answer"]): void => {
       record.toRevision = world.cluster.revision;
+      record.order = world.nextOrder();
+      this.#tallyMet(record);
       record.answer = answer;
       if (answer?.t === "ok" && answer.epoch !== undefined && step.verb === "take_over") {
         record.epoch = answer.epoch;
         if (!record.isAbandoned) caller.epoch = answer.epoch;
       }
-      this.#tally.count("answer", answer?.t === "error" ? answer.reason : "ok");
+      const said = answer?.t === "error" ? answer.reason : "ok";
+      this.#tally.count("answer", said);
+      world.tell(
+        `ANSWER ${record.id} ${said} ${answer?.t === "error" ? answer.error.message : `${answer?.state} ${answer?.epoch}`}`,
+      );
     };
     inCall(record, () => this.#make(replica, step, caller, gone.signal)).then(
       (told) => end({ t: "ok", ...told }),
       (error: Error) => {
-        if (error === left) record.isAbandoned = true;
-        const reason = error instanceof HoldfastError ? error.reason : error === left ? "caller left" : "DEFECT";
+        // Whatever it fails with once its caller is away, nobody hears it.
+        if (gone.signal.aborted) record.isAbandoned = true;
+        const isNamed = error instanceof HoldfastError;
+        const reason = gone.signal.aborted ? "caller left" : isNamed ? error.reason : "DEFECT";
         end({ t: "error", reason, error });
       },
     );
     return record;
   }
 
-  async #make(
-    { registry }: Replica,
-    step: CallStep,
-    caller: Caller,
-    signal: AbortSignal,
-  ): Promise<{ readonly state: string | undefined; readonly epoch: number | undefined }> {
+  #tallyMet({ verb, stateBefore, met }: CallRecord): void {
+    for (const fault of met) {
+      this.#tally.count(`verb and fault: ${verb}`, fault);
+      this.#tally.count(`state and fault: ${stateBefore}`, fault);
+    }
+  }
+
+  async #make({ registry }: Replica, step: CallStep, caller: Caller, signal: AbortSignal): Promise<Told> {
     const own = caller.epoch === undefined ? undefined : holderEpochFrom(caller.epoch);
     const epoch: StartFencing = own === undefined ? { t: "none" } : { t: "epoch", epoch: own };
     const start: StartFencing = step.verb === "take_over" ? { t: "take_over" } : epoch;
@@ -174,24 +198,24 @@ export class Play {
     const { acceptsReplacedDisk: acceptReplacedDisk } = this;
     const starting = { fencing: start, onStartFailure, acceptReplacedDisk, readyTimeoutMs: patienceMs } as const;
     const stopping = { ...suspendWish, fencing: stop, stopTimeoutMs: patienceMs };
-    const silent = { state: undefined, epoch: undefined };
+    const silent = { state: undefined, epoch: undefined, pod: undefined };
     switch (step.verb) {
       case "open":
       case "take_over": {
         const view = await registry.open(workspace, { ...openWish, ...starting }, signal);
-        return { state: view.state, epoch: view.holderEpoch };
+        return toldOf(view);
       }
       case "resume": {
         const view = await registry.resume(workspace, starting, signal);
-        return { state: view.state, epoch: view.holderEpoch };
+        return toldOf(view);
       }
       case "suspend": {
         const { view } = await registry.suspend(workspace, stopping, signal);
-        return { state: view.state, epoch: view.holderEpoch };
+        return toldOf(view);
       }
       case "destroy": {
         const { view } = await registry.destroy(workspace, { ...stopping, deleteDisk: false }, signal);
-        return { state: view?.state, epoch: view?.holderEpoch };
+        return view ? toldOf(view) : silent;
       }
       case "delete":
         await registry.destroy(workspace, { ...stopping, deleteDisk: true }, signal);
@@ -216,37 +240,11 @@ export class Play {
       }
       case "read": {
         const { view } = await registry.read(workspace, false, signal);
-        return { state: view.state, epoch: view.holderEpoch };
+        return toldOf(view);
       }
       case "close":
         registry.close(workspace);
         return silent;
-    }
-  }
-
-  #fault(name: FaultedRequestName, fault: ApiFault, landsAfterMs: number): void {
-    const { faults } = this.world.cluster;
-    const [verb, what] = name.split(" ") as ["create" | "patch" | "delete" | "get" | "list", string];
-    const isRead = verb === "get" || verb === "list";
-    // A read has no effect that could come late.
-    const meant = isRead && (fault === "late" || fault === "lost_after") ? "lost_before" : fault;
-    const match = { verb, resource: what.endsWith("s") ? what : what === "sandbox" ? "sandboxes" : "pods" };
-    for (const by of ["replica-0", "replica-1"]) {
-      const id = `${name} ${meant}`;
-      const met = (): void => this.#tally.count("fault", id);
-      const action = actionOf(meant, landsAfterMs);
-      if (meant === "held") {
-        const held = faults.hold({ ...match, by });
-        void held.reached.then(() => {
-          met();
-          this.world.clock.schedule(landsAfterMs, () => {
-            if (!this.#isHealed) held.pass(); // Healing has let it go.
-          });
-        });
-        continue;
-      }
-      const rule = faults.add({ match: { ...match, by }, action, count: 1 });
-      this.#tally.watch(id, () => faults.list().find(({ id: one }) => one === rule.id)?.met ?? 0);
     }
   }
 
@@ -276,23 +274,8 @@ export class Play {
   }
 }
 
-function actionOf(fault: ApiFault, ms: number) {
-  switch (fault) {
-    case "refuse_409":
-      return { t: "fail", code: 409, reason: "Conflict" } as const;
-    case "refuse_422":
-      return { t: "fail", code: 422, reason: "Invalid" } as const;
-    case "busy_429":
-      return { t: "fail", code: 429, reason: "TooManyRequests", retryAfterSeconds: 1 } as const;
-    case "error_500":
-      return { t: "fail", code: 500, reason: "InternalError" } as const;
-    case "lost_before":
-      return { t: "dropUnapplied", loss: "cut" } as const;
-    case "lost_after":
-      return { t: "applyThenDrop", loss: "cut" } as const;
-    case "late":
-      return { t: "applyLate", ms, loss: "timeout" } as const;
-    case "held":
-      return { t: "hold" } as const;
-  }
-}
+const toldOf = ({ state, holderEpoch, identity }: WorkspaceView): Told => ({
+  state,
+  epoch: holderEpoch,
+  pod: identity.podUid,
+});

@@ -1,39 +1,154 @@
+import { fork } from "node:child_process";
 import { parseArgs } from "node:util";
-import fc from "fast-check";
-import { runSequence } from "./sequence.ts";
-import { type Step, sequences } from "./steps.ts";
+import {
+  classOf,
+  type Failure,
+  playSlice,
+  type Slice,
+  type SliceResult,
+  sequenceOf,
+  simplest,
+  stepsOf,
+} from "./slice.ts";
 import { Tally } from "./tally.ts";
+import { tracedSequence } from "./trace.ts";
 
 /** `npm run interleavings -- --runs N --seed S`: generated sequences of calls, faults and foreign deeds, judged one by one. */
 const { values } = parseArgs({
-  options: { runs: { type: "string", default: "1000" }, seed: { type: "string" }, path: { type: "string" } },
+  options: {
+    runs: { type: "string", default: "1000" },
+    seed: { type: "string", default: String(Date.now() % 2 ** 20) },
+    from: { type: "string", default: "0" },
+    jobs: { type: "string", default: "1" },
+    /** Goes on after failures, and tells their classes. */
+    survey: { type: "boolean", default: false },
+    /** Plays this one, and tells all that happened. */
+    trace: { type: "string" },
+    /** With --trace: the simplest that fails likewise. */
+    simplest: { type: "boolean", default: false },
+    slice: { type: "boolean", default: false },
+    /** Stops at the first failure, and tells only that. */
+    "first-only": { type: "boolean", default: false },
+    /** The check itself is checked: it must fail without each guard of the product. */
+    "without-guards": { type: "boolean", default: false },
+  },
 });
-const runs = Number(values.runs);
-if (!Number.isInteger(runs) || runs < 1)
-  throw new RangeError(`--runs must be a whole number above 0, not ${values.runs}`);
-const seed = values.seed === undefined ? Date.now() % 2 ** 31 : Number(values.seed);
-const tally = new Tally();
-const began = performance.now();
-let played = 0;
 
-const result = await fc.check(
-  fc.asyncProperty(sequences, async (sequence) => {
-    const violations = await runSequence(sequence, tally);
-    played += 1;
-    if (played % 500 === 0) console.log(`${played} sequences, ${Math.round((performance.now() - began) / 1_000)} s`);
-    if (violations.length > 0) throw new Error(violations.map(({ promise, what }) => `${promise}: ${what}`).join("\n"));
-  }),
-  { numRuns: runs, seed, ...(values.path === undefined ? {} : { path: values.path }) },
-);
+function whole(option: "runs" | "seed" | "from" | "jobs" | "trace", least: number): number {
+  const value = Number(values[option]);
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new RangeError(`--${option} must be a whole number from ${least} on, not ${values[option]}`);
+}
 
-console.log(tally.table());
-console.log(`${played} sequences with seed ${seed} in ${Math.round((performance.now() - began) / 1_000)} s`);
-if (result.failed) {
-  const [sequence] = result.counterexample ?? [];
-  console.log(`failed: --seed ${result.seed} --path ${result.counterexamplePath}`);
-  console.log(result.errorInstance instanceof Error ? result.errorInstance.message : result.errorInstance);
-  const isIdle = (step: Step): boolean => step.t === "turns" && step.count === 0;
-  console.log(`${sequence?.theme.name}, ${sequence?.prologue}`);
-  for (const step of sequence?.steps ?? []) if (!isIdle(step)) console.log(`  ${JSON.stringify(step)},`);
+const seed = whole("seed", 0);
+const from = whole("from", 0);
+const runs = whole("runs", 1);
+const { survey } = values;
+
+const guard = process.env.HOLDFAST_WITHOUT_GUARD;
+if (guard !== undefined && process.env.HOLDFAST_GUARD_TAKEN !== guard) {
+  throw new Error(`the guard ${guard} is still in the product: its file was never loaded`);
+}
+
+if (values["without-guards"]) await checkGuards();
+else if (values["first-only"]) await first();
+else if (values.trace !== undefined) await trace(whole("trace", 0));
+else if (values.slice) await playForParent();
+else await check();
+
+async function checkGuards(): Promise<void> {
+  const { allMissed } = await import("./without-guards.ts");
+  const isGood = await allMissed(["--runs", String(runs), "--seed", String(seed), "--from", String(from)]);
+  if (!isGood) process.exitCode = 1;
+}
+
+async function first(): Promise<void> {
+  const { played, failures } = await playSlice({ seed, from, runs, survey: false });
+  const [failure] = failures;
+  if (!failure) return console.log(`${played} sequences, none failed`);
+  const [violation] = failure.violations;
+  console.log(
+    `broken: after ${played} sequences (seed ${seed}, ${failure.number}) ${violation?.promise}: ${violation?.what.slice(0, 200)}`,
+  );
   process.exitCode = 1;
+}
+
+/** One of several processes that share a run. */
+async function playForParent(): Promise<void> {
+  const result = await playSlice({ seed, from, runs, survey }, (played) => {
+    if (played % 100 === 0) process.send?.({ t: "played", played: 100 });
+  });
+  process.send?.({ t: "result", result });
+  process.disconnect?.();
+}
+
+async function check(): Promise<void> {
+  const began = performance.now();
+  const seconds = (): number => Math.round((performance.now() - began) / 1_000);
+  let told = 0;
+  const onPlayed = (by: number): void => {
+    told += by;
+    if (told % 500 === 0) console.log(`${told} sequences, ${seconds()} s`);
+  };
+  const jobs = Math.min(whole("jobs", 1), runs);
+  const share = Math.ceil(runs / jobs);
+  const slices = Array.from({ length: jobs }, (_, job): Slice => {
+    const begin = job * share;
+    return { seed, survey, from: from + begin, runs: Math.max(0, Math.min(share, runs - begin)) };
+  });
+  const results = await Promise.all(
+    jobs === 1
+      ? slices.map((slice) => playSlice(slice, () => onPlayed(1)))
+      : slices.map((slice) => inProcess(slice, onPlayed)),
+  );
+  const tally = new Tally();
+  for (const { counts } of results) tally.add(counts);
+  const played = results.reduce((sum, result) => sum + result.played, 0);
+  const failures = results.flatMap((result) => result.failures);
+  console.log(tally.table());
+  console.log(`${played} sequences with seed ${seed} in ${seconds()} s, ${failures.length} failed`);
+  tellClasses(failures);
+  const [first] = failures;
+  if (!first) return;
+  process.exitCode = 1;
+  if (survey) return;
+  console.log(`sequence ${first.number} of seed ${seed} fails; its simplest form:`);
+  tellSequence(await simplest(seed, first.number));
+}
+
+function inProcess(slice: Slice, onPlayed: (by: number) => void): Promise<SliceResult> {
+  return new Promise((resolve, reject) => {
+    const options = ["runs", "from", "seed"] as const;
+    const numbers = options.flatMap((option) => [`--${option}`, String(slice[option])]);
+    const child = fork(import.meta.filename, ["--slice", ...numbers, ...(slice.survey ? ["--survey"] : [])]);
+    type Told =
+      | { readonly t: "played"; readonly played: number }
+      | { readonly t: "result"; readonly result: SliceResult };
+    child.on("message", (told: Told) => {
+      if (told.t === "played") onPlayed(told.played);
+      else resolve(told.result);
+    });
+    child.on("exit", (code) => reject(new Error(`a process of the check ended with ${code} before its result`)));
+  });
+}
+
+function tellClasses(failures: readonly Failure[]): void {
+  const classes = new Map<string, number[]>();
+  for (const { number, violations } of failures) {
+    for (const key of new Set(violations.map(classOf))) classes.set(key, [...(classes.get(key) ?? []), number]);
+  }
+  for (const [key, numbers] of [...classes].sort(([, a], [, b]) => b.length - a.length)) {
+    console.log(`${numbers.length} (${numbers.slice(0, 4).join(", ")}) ${key}`);
+  }
+}
+
+async function trace(number: number): Promise<void> {
+  const sequence = values.simplest ? await simplest(seed, number) : sequenceOf(seed, number);
+  tellSequence(sequence);
+  for (const line of await tracedSequence(sequence)) console.log(line);
+}
+
+function tellSequence(sequence: ReturnType<typeof sequenceOf>): void {
+  console.log(`${sequence.theme.name}, ${sequence.prologue}`);
+  for (const step of stepsOf(sequence)) console.log(`  ${JSON.stringify(step)},`);
 }

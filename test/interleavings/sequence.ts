@@ -1,18 +1,22 @@
-import { judge, type Violation } from "./judge.ts";
+import { judge } from "./judge/judge.ts";
+import type { Violation } from "./judge/violation.ts";
 import { Play } from "./play.ts";
 import type { Sequence } from "./steps.ts";
 import type { Tally } from "./tally.ts";
 import type { CallRecord } from "./world/calls.ts";
 import { isUp } from "./world/facts.ts";
-import { type PatchMutation, World } from "./world/world.ts";
+import { World } from "./world/world.ts";
+
+/** Told of what happens, for people. */
+export type Tell = (world: World, text: string) => void;
 
 /** Plays one sequence to its end and says what was wrong with it. */
 export async function runSequence(
   { theme, prologue, steps }: Sequence,
   tally: Tally,
-  mutation?: PatchMutation,
+  tell: Tell = () => undefined,
 ): Promise<readonly Violation[]> {
-  const world = await World.start(mutation);
+  const world = await World.start(tell);
   try {
     const play = new Play(world, theme, tally);
     if (prologue !== "none") await play.ask("open", 0);
@@ -29,7 +33,12 @@ export async function runSequence(
       });
     }
     if (violations.length > 0) return violations;
-    return [...(await endsUsable(world, play)), ...judge(world)];
+    for (const which of ["some", "all"] as const) {
+      await play.landLast(which);
+      const violated = [...(await endsUsable(world, play)), ...judge(world)];
+      if (violated.length > 0) return violated;
+    }
+    return [];
   } finally {
     await world.stop();
   }

@@ -5,6 +5,7 @@ import type { GuestFault, GuestVerb } from "./world/model-guests.ts";
 export const foreignDeeds = [
   "delete",
   "recreate",
+  "restore",
   "suspend",
   "wake",
   "fence",
@@ -12,6 +13,7 @@ export const foreignDeeds = [
   "drain_pod",
   "kill_container",
   "lose_claim",
+  "stray_pod",
 ] as const;
 export type ForeignDeed = (typeof foreignDeeds)[number];
 
@@ -23,7 +25,9 @@ export const apiFaults = [
   "lost_before",
   "lost_after",
   "late",
+  "late_last",
   "held",
+  "slow_answer",
 ] as const;
 export type ApiFault = (typeof apiFaults)[number];
 
@@ -76,7 +80,11 @@ export interface Theme {
   readonly foreign: readonly ForeignDeed[];
   /** Callers that present an epoch of their own. */
   readonly fenced: boolean;
+  readonly faults: readonly ApiFault[];
+  readonly faulted: readonly FaultedRequestName[];
 }
+
+const anyFault = { faults: apiFaults, faulted: faultedRequests };
 
 const calm: readonly ForeignDeed[] = ["kill_pod", "drain_pod", "kill_container"];
 const all: readonly Verb[] = [
@@ -96,30 +104,66 @@ const all: readonly Verb[] = [
 const unfenced = all.filter((verb) => verb !== "take_over");
 
 export const themes: readonly Theme[] = [
-  { name: "anything, fenced", verbs: all, foreign: foreignDeeds, fenced: true },
+  { name: "anything, fenced", verbs: all, foreign: foreignDeeds, fenced: true, ...anyFault },
   {
     name: "anything, unfenced",
     verbs: unfenced,
     foreign: foreignDeeds.filter((deed) => deed !== "fence"),
     fenced: false,
+    ...anyFault,
   },
   {
     name: "take-overs",
     verbs: ["open", "take_over", "resume", "suspend", "execute", "program"],
     foreign: calm,
     fenced: true,
+    ...anyFault,
+  },
+  {
+    name: "hand-overs while reads are slow",
+    verbs: ["open", "take_over", "take_over", "execute", "program"],
+    foreign: ["drain_pod"],
+    fenced: true,
+    faults: ["slow_answer", "slow_answer", "held"],
+    faulted: ["get sandbox", "list pods"],
+  },
+  {
+    name: "suspends undone while reads are slow",
+    verbs: ["open", "resume", "suspend", "suspend", "read"],
+    foreign: ["wake", "drain_pod"],
+    fenced: false,
+    faults: ["slow_answer", "slow_answer", "held"],
+    faulted: ["get sandbox", "list pods"],
+  },
+  {
+    name: "restores from a copy",
+    verbs: ["open", "resume", "suspend", "suspend", "object_suspend"],
+    foreign: ["restore", "restore", "kill_pod"],
+    fenced: true,
+    faults: ["late", "late_last", "held", "slow_answer"],
+    faulted: ["patch sandbox"],
+  },
+  {
+    name: "starts that fail",
+    verbs: ["open", "open", "resume", "take_over", "suspend", "execute"],
+    foreign: ["kill_container", "suspend", "wake", "fence", "drain_pod"],
+    fenced: true,
+    faults: ["late", "late_last", "lost_after", "slow_answer", "held"],
+    faulted: ["create sandbox", "patch sandbox", "get sandbox", "list pods"],
   },
   {
     name: "nobody asks for an end",
     verbs: ["open", "resume", "execute", "program", "read", "close"],
     foreign: calm,
     fenced: false,
+    ...anyFault,
   },
   {
     name: "suspends and resumes",
     verbs: ["open", "resume", "suspend", "object_suspend", "execute", "read"],
     foreign: ["suspend", "wake", "drain_pod"],
     fenced: false,
+    ...anyFault,
   },
 ];
 
@@ -147,8 +191,8 @@ export function stepOf(theme: Theme): fc.Arbitrary<Step> {
       weight: 4,
       arbitrary: fc.record({
         t: of("api_fault"),
-        request: fc.constantFrom(...faultedRequests),
-        fault: fc.constantFrom(...apiFaults),
+        request: fc.constantFrom(...theme.faulted),
+        fault: fc.constantFrom(...theme.faults),
         landsAfterMs: fc.constantFrom(10, 700, 20_000, 45_000),
       }),
     },

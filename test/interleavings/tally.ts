@@ -1,3 +1,6 @@
+/** How often each thing of a group happened. */
+export type Counts = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
 /** Counts what sequences were made of, so that a check that never met something is seen. */
 export class Tally {
   readonly #counts = new Map<string, Map<string, number>>();
@@ -21,6 +24,16 @@ export class Tally {
 
   of(group: string): ReadonlyMap<string, number> {
     return this.#counts.get(group) ?? new Map();
+  }
+
+  counts(): Counts {
+    return Object.fromEntries([...this.#counts].map(([group, counts]) => [group, Object.fromEntries(counts)]));
+  }
+
+  add(counts: Counts): void {
+    for (const [group, of] of Object.entries(counts)) {
+      for (const [what, times] of Object.entries(of)) this.count(group, what, times);
+    }
   }
 
   /** A line for each. */

@@ -1,6 +1,6 @@
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir } from "node:fs/promises";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -82,6 +82,18 @@ describe("npm start", () => {
       expectRefusal(await serve(["--listen", "127.0.0.1:0", "--data-dir", locked]), /locked/);
     },
   );
+
+  it("refuses a data directory on a disk that is full, and one whose store is none", async () => {
+    await using folder = await dataFolder();
+    const full = join(folder.path, "full");
+    const limited = 'ulimit -f 8; exec "$@"'; // no file may grow past 4 KiB: as a full disk
+    const argv = [process.execPath, "--disable-warning=ExperimentalWarning", main, "cluster", "--data-dir", full];
+    expectRefusal(await run("sh", ["-c", limited, "sh", ...argv], {}), /data directory .*full.* cannot be used/);
+    const spoilt = join(folder.path, "spoilt");
+    await mkdir(join(spoilt, "api-server"), { recursive: true });
+    await writeFile(join(spoilt, "api-server", "objects.sqlite"), "no database ".repeat(400));
+    expectRefusal(await serve(["--listen", "127.0.0.1:0", "--data-dir", spoilt]), /spoilt.* not a database/);
+  });
 
   it("refuses a data directory that another service uses, naming its pid", async () => {
     await using folder = await dataFolder();

@@ -16,23 +16,28 @@ export class DeadlineExceeded extends Error {
  */
 export class Deadline implements Disposable {
   readonly signal: AbortSignal;
-  readonly budgetMs: number;
   readonly #clock: Clock;
   readonly #controller = new AbortController();
+  readonly #beganAtMs: number;
   #endsAtMs: number;
   #cancelTimer: () => void;
   readonly #release: () => void;
 
   constructor(clock: Clock, budgetMs: number, caller?: AbortSignal) {
     this.#clock = clock;
-    this.budgetMs = budgetMs;
-    this.#endsAtMs = clock.monotonicMs() + budgetMs;
+    this.#beganAtMs = clock.monotonicMs();
+    this.#endsAtMs = this.#beganAtMs + budgetMs;
     this.signal = this.#controller.signal;
     this.#cancelTimer = this.#arm(budgetMs);
     const onCallerAbort = (): void => this.#controller.abort(caller?.reason);
     if (caller?.aborted) onCallerAbort();
     else caller?.addEventListener("abort", onCallerAbort, { once: true });
     this.#release = () => caller?.removeEventListener("abort", onCallerAbort);
+  }
+
+  /** From its beginning to its end, by now. */
+  get budgetMs(): number {
+    return Math.round(this.#endsAtMs - this.#beganAtMs);
   }
 
   /** Lets it run for at least this long from now. No effect once it is over, nor on deadlines that were made within it before. */
@@ -69,7 +74,7 @@ export class Deadline implements Disposable {
   }
 
   #arm(budgetMs: number): () => void {
-    return this.#clock.schedule(budgetMs, () => this.#controller.abort(new DeadlineExceeded(budgetMs)));
+    return this.#clock.schedule(budgetMs, () => this.#controller.abort(new DeadlineExceeded(this.budgetMs)));
   }
 }
 

@@ -2,6 +2,8 @@
 
 /** Executions that a guest knows at once; ended ones make room first. */
 export const executionRecordsMax = 1_024;
+/** Programs' names and arguments that all records keep together. */
+export const executionRequestsMaxBytes = 64 * 1024 * 1024;
 /** How long the record of an ended execution is kept. */
 export const executionKeptMs = 60_000;
 /** How long it is kept when its output is retained. */
@@ -71,6 +73,8 @@ export const flushTimeoutMaxMs = 10 * 60_000;
 
 /** Sessions that a guest knows at once; ended ones make room first, running ones never. */
 export const sessionsMax = 64;
+/** Arguments of one session's program: those of all sessions have to fit one list. */
+export const sessionArgsMaxBytes = 48 * 1024;
 /** Output that a session keeps. */
 export const sessionRingMaxBytes = 1024 * 1024;
 /** How long an ended session is kept. */

@@ -21,6 +21,8 @@ export const linkConnectionsMax = 4_096;
 export const linkCallsMax = 1_024;
 /** Replies that a caller may leave unread on a control connection before it is closed. */
 export const linkUnreadRepliesMaxBytes = 16 * 1024 * 1024;
+/** Pings that are answered while the caller leaves what was sent before unread. */
+export const linkUnreadPongsMax = 1_024;
 
 /** How often the caller pings on a control connection. */
 export const linkPingEveryMs = 15_000;
@@ -28,6 +30,8 @@ export const linkPingEveryMs = 15_000;
 export const linkPingMisses = 3;
 /** How long a peer may be silent on its control connection: every ping of the misses. */
 export const linkSilenceMaxMs = linkPingEveryMs * linkPingMisses;
+/** After how long a silence the kernel asks whether the other machine is still there; ten unanswered within 10 s end the connection. */
+export const linkKeepAliveMs = 5 * 60_000;
 /** After how long without calls and streams a caller closes its connections. */
 export const linkIdleCloseMs = 60_000;
 /** Authenticated stream connections that a caller keeps ready per pod. */

@@ -38,6 +38,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   run_command_output_max_bytes: limits.runCommandOutputMaxBytes,
   run_command_timeout_default_ms: timings.runCommandTimeoutDefaultMs,
   execution_records_max: guest.executionRecordsMax,
+  execution_requests_max_bytes: guest.executionRequestsMaxBytes,
   execution_tombstones_max: guest.executionTombstonesMax,
   execution_log_max_bytes: guest.executionLogMaxBytes,
   retained_execution_log_max_bytes: guest.retainedExecutionLogMaxBytes,
@@ -50,6 +51,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   leftovers_named_max: guest.leftoversNamedMax,
 
   sessions_max: guest.sessionsMax,
+  session_args_max_bytes: guest.sessionArgsMaxBytes,
   session_ring_max_bytes: guest.sessionRingMaxBytes,
   session_input_max_bytes: guest.sessionInputMaxBytes,
   session_read_max_bytes: guest.sessionReadMaxBytes,

@@ -1,7 +1,7 @@
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { DiskService } from "@holdfast/api/holdfast/guest/v1/disk_pb";
 import type { Clock, Deadline } from "@holdfast/async";
-import { bootIdOf, type ExecutionId, type HolderEpoch } from "@holdfast/contract";
+import { bootIdOf, type HolderEpoch } from "@holdfast/contract";
 import type { HoldfastError } from "@holdfast/errors";
 import { type GuestLink, LinkClient } from "@holdfast/guest-link";
 import type {
@@ -138,14 +138,6 @@ export class LinkedGuest implements Guest {
     } finally {
       this.#count.executions -= 1;
     }
-  }
-
-  /**
-   * Ends a command and resolves once nothing of it is left, or at once if it had ended. CANCELLATION_UNCONFIRMED names what
-   * survived; a GuestLost or a deadline leaves open what became of it.
-   */
-  async cancelExecution(id: ExecutionId, within: Deadline): Promise<{ readonly alreadyEnded: boolean }> {
-    return await this.executions.cancel({ executionId: id, graceMs: undefined, expectedBootId: undefined }, within);
   }
 
   close(): void {

@@ -20,8 +20,8 @@ export async function connectPort(
   const queue = new StreamQueue<Uint8Array>();
   const connected = Promise.withResolvers<void>();
   connected.promise.catch(() => undefined); // Awaited below, unless opening fails first.
-  const over = Promise.withResolvers<void>();
-  over.promise.catch(() => undefined); // For who asks.
+  const ended = Promise.withResolvers<void>();
+  ended.promise.catch(() => undefined); // Told to whoever watches.
   let closed = false;
   const listener = {
     message: (payload: Buffer) => {
@@ -37,8 +37,8 @@ export async function connectPort(
       const end = error ?? (closed ? undefined : new LinkProtocolError("a tunnel was called complete in mid-stream"));
       connected.reject(end ?? new LinkLost("the tunnel ended before it stood"));
       queue.end(end);
-      if (end === undefined) over.resolve();
-      else over.reject(guestErrorOf(end));
+      if (end) ended.reject(guestErrorOf(end));
+      else ended.resolve();
     },
   };
   try {
@@ -60,7 +60,7 @@ export async function connectPort(
       within.signal.removeEventListener("abort", end);
     }
     queue.feedFrom(stream);
-    return new LinkedTunnel(stream, queue, over, signal);
+    return new LinkedTunnel(stream, queue, ended, signal);
   } catch (error) {
     throw signal.aborted ? signal.reason : guestErrorOf(error);
   }
@@ -68,10 +68,10 @@ export async function connectPort(
 
 class LinkedTunnel implements GuestTunnel {
   readonly received: AsyncIterable<Uint8Array>;
-  readonly over: Promise<void>;
+  readonly ended: Promise<void>;
   readonly #stream: CallerStream;
   readonly #queue: StreamQueue<Uint8Array>;
-  readonly #over: PromiseWithResolvers<void>;
+  readonly #giveUp: (reason: unknown) => void;
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => this.destroy();
   #sendingClosed = false;
@@ -79,16 +79,18 @@ class LinkedTunnel implements GuestTunnel {
   constructor(
     stream: CallerStream,
     queue: StreamQueue<Uint8Array>,
-    over: PromiseWithResolvers<void>,
+    ended: PromiseWithResolvers<void>,
     signal: AbortSignal,
   ) {
-    this.#over = over;
-    this.over = over.promise;
     this.#stream = stream;
     this.#queue = queue;
     this.#signal = signal;
     this.received = this.#receive();
+    this.ended = ended.promise;
+    this.#giveUp = ended.reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
+    const forget = (): void => signal.removeEventListener("abort", this.#onAbort);
+    ended.promise.then(forget, forget);
     if (signal.aborted) this.destroy();
   }
 
@@ -111,9 +113,9 @@ class LinkedTunnel implements GuestTunnel {
     this.#signal.removeEventListener("abort", this.#onAbort);
     this.#sendingClosed = true;
     const reason = this.#signal.reason;
-    const why = reason instanceof Error ? reason : new LinkLost("the tunnel was ended here");
-    this.#queue.end(why);
-    this.#over.reject(why);
+    const end = reason instanceof Error ? reason : new LinkLost("the tunnel was ended here");
+    this.#queue.end(end);
+    this.#giveUp(this.#signal.aborted ? reason : guestErrorOf(end));
     this.#stream.end({ clientClosed: true });
   }
 

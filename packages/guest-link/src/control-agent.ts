@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { CallSchema, ReplySchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import type { Clock } from "@holdfast/async";
-import { linkCallsMax, linkUnreadRepliesMaxBytes } from "@holdfast/contract";
+import { linkCallsMax, linkUnreadPongsMax, linkUnreadRepliesMaxBytes } from "@holdfast/contract";
 import { frameTypes } from "./frame.ts";
 import type { FramedSocket, SocketListener } from "./framed-socket.ts";
 import { AnsweredError, LinkLost, LinkProtocolError } from "./link-errors.ts";
@@ -20,6 +20,7 @@ export class ControlAgent implements SocketListener {
   readonly #onClosed: () => void;
   readonly #running = new Map<number, AbortController>();
   readonly #clock: Clock;
+  #pongsUnread = 0;
   /** When the caller was last heard, on the clock's monotonic time. */
   lastHeardMs: number;
 
@@ -36,7 +37,7 @@ export class ControlAgent implements SocketListener {
     this.lastHeardMs = this.#clock.monotonicMs();
     if (type === frameTypes.call) this.#start(callId, payload);
     else if (type === frameTypes.cancel) this.#running.get(callId)?.abort(new LinkLost("the caller gave up"));
-    else if (type === frameTypes.ping) this.#socket.send(frameTypes.pong, nothing, callId);
+    else if (type === frameTypes.ping) this.#pong(callId);
     else throw new LinkProtocolError(`a frame of type ${type} is not the caller's to send`);
   }
 
@@ -50,6 +51,14 @@ export class ControlAgent implements SocketListener {
 
   destroy(cause: unknown): void {
     this.#socket.destroy(cause);
+  }
+
+  /** A caller that is slow is answered; one that only asks would fill the memory with answers. */
+  #pong(callId: number): void {
+    this.#pongsUnread = this.#socket.isBlocked ? this.#pongsUnread + 1 : 0;
+    if (this.#pongsUnread > linkUnreadPongsMax)
+      throw new LinkProtocolError(`${linkUnreadPongsMax} pings and none read`);
+    this.#socket.send(frameTypes.pong, nothing, callId);
   }
 
   #start(callId: number, payload: Buffer): void {

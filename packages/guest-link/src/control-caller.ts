@@ -4,7 +4,7 @@ import type { Clock, Deadline } from "@holdfast/async";
 import { linkPingEveryMs, linkPingMisses, linkSilenceMaxMs } from "@holdfast/contract";
 import { frameTypes } from "./frame.ts";
 import type { FramedSocket, SocketListener } from "./framed-socket.ts";
-import { LinkLost, LinkProtocolError } from "./link-errors.ts";
+import { LinkLost, LinkProtocolError, PeerSilent } from "./link-errors.ts";
 import { errorOf } from "./status.ts";
 
 interface PendingCall {
@@ -22,12 +22,14 @@ export class ControlCaller implements SocketListener {
   readonly #clock: Clock;
   #nextId = 1;
   #unanswered = 0;
+  #heardAtMs: number;
   #stopPinging: () => void = () => undefined;
 
   constructor(socket: FramedSocket, clock: Clock, onClosed: (cause: unknown) => void) {
     this.#socket = socket;
     this.#clock = clock;
     this.#onClosed = onClosed;
+    this.#heardAtMs = clock.monotonicMs();
     this.#pingLater();
   }
 
@@ -72,6 +74,7 @@ export class ControlCaller implements SocketListener {
       this.#pending.get(callId)?.resolve(fromBinary(ReplySchema, payload));
     } else if (type === frameTypes.pong) {
       this.#unanswered = 0;
+      this.#heardAtMs = this.#clock.monotonicMs();
     } else {
       throw new LinkProtocolError(`a frame of type ${type} is not the agent's to send`);
     }
@@ -88,9 +91,12 @@ export class ControlCaller implements SocketListener {
   }
 
   #pingLater(): void {
-    this.#stopPinging = this.#clock.schedule(linkPingEveryMs, () => {
+    // The last ping's time ends with the silence that is borne. Counted in pings: a caller that stood still has heard nothing either.
+    const leftMs = this.#heardAtMs + linkSilenceMaxMs - this.#clock.monotonicMs();
+    const waitMs = this.#unanswered >= linkPingMisses ? Math.max(0, leftMs) : linkPingEveryMs;
+    this.#stopPinging = this.#clock.schedule(waitMs, () => {
       if (this.#unanswered >= linkPingMisses) {
-        this.#socket.destroy(new LinkLost(`the guest was silent for ${linkSilenceMaxMs} ms`));
+        this.#socket.destroy(new PeerSilent(`the guest was silent for ${linkSilenceMaxMs} ms`));
         return;
       }
       this.#unanswered += 1;

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { linkDataMaxBytes } from "@holdfast/contract";
+import { linkDataMaxBytes, linkKeepAliveMs } from "@holdfast/contract";
 import { type FrameType, frameTypes, headerBytesOf, type LinkPhase, payloadLimits, writeHeader } from "./frame.ts";
 import { FrameDecoder, type FrameSink } from "./frame-decoder.ts";
 import { AnsweredError, LinkLost } from "./link-errors.ts";
@@ -36,6 +36,9 @@ export class FramedSocket {
     this.#socket = socket;
     this.listener = listener;
     socket.setNoDelay(true);
+    // A connection that the network has forgotten, of a caller that has made others since, is heard of by nothing else. A slow one's
+    // kernel answers. Seldom, since an outage of 10 s in just that moment ends it.
+    socket.setKeepAlive(true, linkKeepAliveMs);
     socket.on("data", (chunk) => this.#onData(chunk));
     socket.on("drain", () => this.#onDrain());
     socket.on("error", (error) => {

@@ -20,7 +20,7 @@ import {
 import { ControlCaller } from "./control-caller.ts";
 import type { FramedSocket } from "./framed-socket.ts";
 import { dial, type LinkTarget, newClientId } from "./handshake-caller.ts";
-import { AnsweredError, LinkLost, NothingSent } from "./link-errors.ts";
+import { AnsweredError, LinkLost, NothingSent, PeerSilent } from "./link-errors.ts";
 import { methodNameOf } from "./router.ts";
 import { CallerStream, type StreamListener } from "./stream-caller.ts";
 
@@ -170,9 +170,11 @@ export class LinkClient {
   }
 
   #dialControl(): Promise<ControlCaller> {
-    const onClosed = (): void => {
+    const onClosed = (cause: unknown): void => {
       if (this.#control === dialing) this.#control = undefined;
-      if (this.#streams.size > 0 && !this.#closed.signal.aborted) void this.#keepControlled();
+      // It has answered for the streams: their time is over with its own.
+      if (cause instanceof PeerSilent) for (const stream of this.#streams) stream.destroy(cause);
+      else if (this.#streams.size > 0 && !this.#closed.signal.aborted) void this.#keepControlled();
     };
     const dialing = this.#dial("control", (socket) => new ControlCaller(socket, this.#clock, onClosed));
     dialing.catch(() => {

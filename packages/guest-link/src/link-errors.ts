@@ -21,6 +21,9 @@ export class LinkLost extends Error {
   }
 }
 
+/** Nothing was heard of the peer for as long as that may last: with this connection go all others to it. */
+export class PeerSilent extends LinkLost {}
+
 /** The peer sent what the protocol does not allow. Ends the connection, and nothing else. */
 export class LinkProtocolError extends Error {
   constructor(message: string) {

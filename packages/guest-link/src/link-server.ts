@@ -10,7 +10,8 @@ import { AgentStream } from "./stream-agent.ts";
 
 /** The connections of one caller: its control connection answers for the liveness of its streams. */
 interface Group {
-  control: ControlAgent | undefined;
+  /** More than one, where the caller has lost one and the agent has not noticed yet. */
+  readonly controls: Set<ControlAgent>;
   readonly streams: Set<AgentStream>;
   /** Since when there is no control connection. */
   aloneSinceMs: number;
@@ -84,7 +85,7 @@ export class LinkServer {
   #enter({ socket, phase, clientId }: ProvedCaller): SocketListener {
     this.#proved += 1;
     const group = this.#groups.get(clientId) ?? {
-      control: undefined,
+      controls: new Set(),
       streams: new Set(),
       aloneSinceMs: this.#clock.monotonicMs(),
     };
@@ -92,13 +93,11 @@ export class LinkServer {
     this.#checkLater();
     if (phase === "control") {
       const control = new ControlAgent(socket, this.#router, this.#agent.bootId, this.#clock, () => {
-        if (group.control === control) {
-          group.control = undefined;
-          group.aloneSinceMs = this.#clock.monotonicMs();
-        }
+        group.controls.delete(control);
+        if (group.controls.size === 0) group.aloneSinceMs = this.#clock.monotonicMs();
         this.#left(clientId, group);
       });
-      group.control = control;
+      group.controls.add(control);
       return control;
     }
     const stream = new AgentStream(socket, this.#router, this.#agent.bootId, () => {
@@ -111,7 +110,7 @@ export class LinkServer {
 
   #left(clientId: string, group: Group): void {
     this.#proved -= 1;
-    const empty = group.control === undefined && group.streams.size === 0;
+    const empty = group.controls.size === 0 && group.streams.size === 0;
     if (empty && this.#groups.get(clientId) === group) this.#groups.delete(clientId);
     if (this.#groups.size > 0) return;
     this.#cancelCheck?.();
@@ -131,10 +130,11 @@ export class LinkServer {
   #checkLiveness(): void {
     const now = this.#clock.monotonicMs();
     for (const group of [...this.#groups.values()]) {
-      const silentMs = now - (group.control?.lastHeardMs ?? group.aloneSinceMs);
-      if (silentMs <= linkSilenceMaxMs) continue;
       const cause = new LinkLost(`the caller was silent for ${linkSilenceMaxMs} ms`);
-      group.control?.destroy(cause);
+      const isSilent = (sinceMs: number): boolean => now - sinceMs > linkSilenceMaxMs;
+      const lastHeardMs = Math.max(...[...group.controls].map((control) => control.lastHeardMs));
+      for (const control of group.controls) if (isSilent(control.lastHeardMs)) control.destroy(cause);
+      if (!isSilent(group.controls.size === 0 ? group.aloneSinceMs : lastHeardMs)) continue;
       for (const stream of group.streams) stream.destroy(cause);
     }
   }

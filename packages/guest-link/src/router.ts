@@ -111,7 +111,10 @@ export class Router {
   /** Runs the handler of a stream. */
   async open(method: string, message: Uint8Array, stream: AgentStream): Promise<void> {
     const route = this.#stream.get(method);
-    if (route === undefined) throw notServed(method);
+    if (route === undefined) {
+      stream.takeUpload(); // A newer caller may send bytes behind it: they are read and dropped, so that the answer arrives.
+      throw notServed(method);
+    }
     return route(message, stream);
   }
 }

@@ -50,6 +50,23 @@ async function send(stream: CallerStream, piece: Buffer, goesOn: () => boolean):
 }
 
 describe("an upload", () => {
+  it("to an agent that does not know the method is answered so, with its bytes in the same packet", async () => {
+    const server = new LinkServer({ token, bootId: "boot-1", features: [] }, new Router(), systemClock);
+    const port = await server.listen(host, 0);
+    const client = new LinkClient({ host, port, token }, systemClock);
+    onTestFinished(() => {
+      client.close();
+      server.close();
+    });
+    const over = Promise.withResolvers<Error | undefined>();
+    const listener = { message: () => undefined, data: () => undefined, over: over.resolve };
+    await client.open(write, { path: "p" }, listener, { within: soon() }).then((stream) => {
+      stream.sendData(Buffer.alloc(1_000));
+      stream.sendEof();
+    });
+    expect(await over.promise).toMatchObject({ reason: "GUEST_FEATURE_MISSING" });
+  });
+
   it("brings every byte in order, then EOF, whatever the pieces, also those sent together with OPEN", async () => {
     const got: Buffer[] = [];
     const { stream, over, answers } = await uploading(async (upload) => {

@@ -5,10 +5,10 @@ import type { Handle } from "./state/handle.ts";
 import { nothingRemains } from "./verbs/destroy.ts";
 
 /**
- * L35: one uncached look whether what a `suspended` or `deleting` handle says has been overtaken by somebody else, or by the cluster.
- * A look that fails shows nothing: what the handle has confirmed stands.
+ * L35: one uncached look whether what a `suspending`, `suspended` or `deleting` handle says has been overtaken by somebody else, or by the cluster.
+ * Undefined: it could not be looked at.
  */
-export async function isOutlived(ws: Handle): Promise<boolean> {
+export async function isOutlived(ws: Handle): Promise<boolean | undefined> {
   using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
   const isDeleting = ws.state.t === "deleting";
   try {
@@ -20,6 +20,6 @@ export async function isOutlived(ws: Handle): Promise<boolean> {
     return found.sandbox.deleting || found.sandbox.mode === "Running";
   } catch (error) {
     ws.deps.log.info({ workspaceId: ws.id, error }, "where the workspace stands could not be read again");
-    return false;
+    return undefined;
   }
 }

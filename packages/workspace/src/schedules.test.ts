@@ -3,6 +3,7 @@ import {
   collect,
   executionWish,
   type Fault,
+  Gate,
   openWish,
   patient,
   type Stage,
@@ -58,6 +59,39 @@ describe("a DELETE that lands 20 s late", () => {
     expect(on.cluster.deliverLate()).toEqual(["applied"]);
     expect(await a.destroy(remove, patient)).toMatchObject({ deleted: false });
     expect(a.state).toEqual({ t: "gone", why: "deleted" });
+  });
+
+  it.each([
+    ["is seen to stand", []],
+    ["cannot be read", always("unavailable")],
+  ] as const)("L34 is not forgotten by a Resume that fails, where the object then %s", async (_what, reads) => {
+    const patch = on.cluster.plan.hold("setMode");
+    on.cluster.plan.fail("setMode", "refuse");
+    const resuming = on.clock.runUntilSettled(a.resume({ ...resumeWish, fencing: at(3) }, patient));
+    await patch.reached;
+    on.cluster.plan.fail("readSandbox", ...reads);
+    patch.release();
+    await expect(resuming).rejects.toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
+    on.cluster.plan.forget();
+    expect([a.view().state, a.hasUnresolvedStop]).toEqual(["deleting", true]);
+    expect(on.cluster.deliverLate()).toEqual(["applied"]);
+  });
+});
+
+describe("a suspend that nobody answered", () => {
+  it("L1 is not forgotten by a Resume that fails, where the object then cannot be read", async () => {
+    await a.open(openWish, patient);
+    on.cluster.plan.fail("setMode", "late", ...always("never-arrived"));
+    await on.clock.runUntilSettled(a.suspend({ ...suspendWish, stopTimeoutMs: 3_000 }, patient).catch(() => undefined));
+    on.cluster.plan.forget();
+    const patch = on.cluster.plan.hold("setMode");
+    on.cluster.plan.fail("setMode", "refuse");
+    const resuming = on.clock.runUntilSettled(a.resume(resumeWish, patient));
+    await patch.reached;
+    on.cluster.plan.fail("readSandbox", ...always("unavailable"));
+    patch.release();
+    await expect(resuming).rejects.toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
+    expect(a.state.t).toBe("suspending");
   });
 });
 
@@ -185,5 +219,58 @@ describe("a suspend on one replica and a resume on the other", () => {
     const fresh = new Workspace(id, on.deps);
     await fresh.adopt(patient);
     expect(await collect(fresh.execute(executionWish(), patient))).toHaveLength(3);
+  });
+});
+
+describe("a start on an open workspace, while a call notices somebody else's suspend", () => {
+  it.each([
+    ["an Open", () => a.open(openWish, patient)],
+    ["a Resume", () => a.resume(resumeWish, patient)],
+  ])("%s does not answer that its guest is kept", async (_verb, start) => {
+    await a.open(openWish, patient);
+    on.cluster.habits.controller = false;
+    const pods = on.cluster.plan.hold("readPods");
+    const starting = start();
+    await pods.reached;
+    on.cluster.foreignMode(id, "Suspended");
+    await a.refresh(patient);
+    pods.release();
+    await expect(starting).rejects.toMatchObject({ reason: "WORKSPACE_SUSPENDED" });
+    expect(a.view().state).toBe("suspending");
+  });
+});
+
+describe("a look at the object whose answer comes late", () => {
+  /** The next look sees the object now; its answer comes when the gate is opened. */
+  function answerLate(): Gate {
+    const gate = new Gate();
+    const read = on.cluster.readSandbox.bind(on.cluster);
+    on.cluster.readSandbox = async (name, within) => {
+      on.cluster.readSandbox = read;
+      const seen = await read(name, within);
+      await gate.pass(within.signal);
+      return seen;
+    };
+    return gate;
+  }
+
+  it("L1 settles no write that was sent after it: a Resume still defeats that one", async () => {
+    await a.open(openWish, patient);
+    const answer = answerLate();
+    const looking = a.refresh(patient);
+    await answer.reached;
+    const stored = on.cluster.stored(id); // The controller writes its status.
+    stored.resourceVersion = String(Number(stored.resourceVersion) + 1);
+    on.cluster.plan.fail("setMode", "late", ...always("never-arrived"));
+    const stopping = on.clock.runUntilSettled(a.suspend({ ...suspendWish, stopTimeoutMs: 3_000 }, patient));
+    await expect(stopping).rejects.toMatchObject({ reason: "SUSPEND_UNCONFIRMED" });
+    on.cluster.plan.forget();
+
+    answer.release();
+    await looking;
+    expect(a.hasUnresolvedStop).toBe(true);
+    await a.resume(resumeWish, patient);
+    expect(on.cluster.deliverLate()).toEqual(["refused"]);
+    expect(mode()).toBe("Running");
   });
 });

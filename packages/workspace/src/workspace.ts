@@ -6,7 +6,7 @@ import { connectPort, type TunnelEvent } from "./calls/connect-port.ts";
 import { execute } from "./calls/execute.ts";
 import { WorkspaceExecutions } from "./calls/executions.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
-import { reread } from "./calls/reread.ts";
+import { rereadAfresh } from "./calls/reread.ts";
 import { WorkspaceSessions } from "./calls/sessions.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import type { WorkspaceEvents } from "./events/workspace-events.ts";
@@ -18,7 +18,7 @@ import { isOutlived } from "./outlived.ts";
 import type { ClusterNews, SandboxReading } from "./ports/cluster.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import type { PortWish } from "./ports/tunnel.ts";
-import { handleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
+import { handleOver, isHandleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
 import { boundGuestOf } from "./state/transitions.ts";
@@ -27,7 +27,7 @@ import { StopFlights } from "./stop-flights.ts";
 import { stopIsLate, stopMisses } from "./stop-refusals.ts";
 import { TransitionQueue } from "./transition-queue.ts";
 import { adopt } from "./verbs/adopt.ts";
-import { deleteWithDisk } from "./verbs/destroy.ts";
+import { assertNothingStands, deleteWithDisk } from "./verbs/destroy.ts";
 import { skipped } from "./verbs/flush.ts";
 import { open } from "./verbs/open.ts";
 import { podFactsNow } from "./verbs/pod-facts.ts";
@@ -103,8 +103,8 @@ export class Workspace {
     return this.#ws.unresolved.stop;
   }
 
-  /** One uncached look whether what this handle says, `suspended` or `deleting`, no longer holds (L35). Never rejects. */
-  async isOutlived(): Promise<boolean> {
+  /** One uncached look whether what this handle says, that it stops or has stopped, no longer holds (L35); undefined where it failed. Never rejects. */
+  async isOutlived(): Promise<boolean | undefined> {
     return await isOutlived(this.#ws);
   }
 
@@ -155,6 +155,7 @@ export class Workspace {
         return { flush, quiesce, view: this.view(), deleted: false };
       } catch (error) {
         if (!hasReason(error, "WORKSPACE_NOT_FOUND")) throw error;
+        if (isHandleOver(error)) await assertNothingStands(this.#ws, caller);
         const why = "The workspace does not exist.";
         const quiesce = wish.quiesce && unserved("skipped", why);
         return { view: undefined, flush: skipped(why), quiesce, deleted: false };
@@ -209,10 +210,10 @@ export class Workspace {
     return await this.executionsUnder(epoch, "CancelExecution").cancel({ executionId }, caller);
   }
 
-  /** Looks at the object and the pod once, uncached, and takes in what somebody else did (L35). Never rejects for what it cannot read. */
-  async refresh(caller: AbortSignal): Promise<WorkspaceView> {
+  /** Looks at the object and the pod once, uncached, and takes in what somebody else did (L35). Undefined: the object could not be read. */
+  async refresh(caller: AbortSignal): Promise<WorkspaceView | undefined> {
     const { state } = this.#ws;
-    if (state.t === "active") await orAborted(reread(this.#ws, state.bound), caller);
+    if (state.t === "active" && !(await orAborted(rereadAfresh(this.#ws, state.bound), caller))) return undefined;
     return await this.viewNow(caller);
   }
 

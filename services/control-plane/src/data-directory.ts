@@ -9,9 +9,20 @@ export function prepareDataDirectory(path: string): void {
     for (const folder of missingFolders(path)) mkdirSync(folder, { mode: 0o700 });
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new StartFailure(`the data directory ${path} cannot be used: ${why}`, error);
+    throw unusable(path, error);
   }
+}
+
+/** What keeps a start from writing what it has to, and is the operator's to mend: a store that is no database included. */
+const storageTrouble = new Set(["ERR_SQLITE_ERROR", "ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO", "EACCES", "ENOTDIR"]);
+
+export function isStorageTrouble(error: unknown): boolean {
+  return error instanceof Error && "code" in error && storageTrouble.has(String(error.code));
+}
+
+export function unusable(path: string, error: unknown): StartFailure {
+  const why = error instanceof Error ? error.message : String(error);
+  return new StartFailure(`the data directory ${path} cannot be used: ${why}`, error);
 }
 
 /** The folders that are not there, outermost first. */

@@ -8,7 +8,7 @@ import {
 } from "@holdfast/embedded-cluster";
 import type { Logger } from "pino";
 import type { ServiceConfig } from "./config/service-config.ts";
-import { prepareDataDirectory } from "./data-directory.ts";
+import { isStorageTrouble, prepareDataDirectory, unusable } from "./data-directory.ts";
 import { partLogger } from "./logging.ts";
 import { StartFailure } from "./start-failure.ts";
 
@@ -29,6 +29,7 @@ export async function startEmbedded(config: ServiceConfig, logger: Logger): Prom
     });
   } catch (error) {
     if (error instanceof DataDirInUseError) throw new StartFailure(error.message, error);
+    if (isStorageTrouble(error)) throw unusable(dataDir, error);
     throw error;
   }
 }

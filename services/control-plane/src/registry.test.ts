@@ -146,6 +146,26 @@ describe("a call on a workspace that is not open here", () => {
     expect(registry.size).toBe(0);
   });
 
+  it("is not refused by an adoption that began before it and found what no longer holds", async () => {
+    const found = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const { readSandbox } = on.cluster;
+    on.cluster.readSandbox = async (...asked) => {
+      const reading = await readSandbox.apply(on.cluster, asked);
+      found.resolve();
+      await answered.promise;
+      return reading;
+    };
+    const before = reasonOf(run());
+    await found.promise;
+    on.cluster.seed(id, { mode: "Running" });
+    const after = run();
+    await settleTasks();
+    answered.resolve();
+    expect(await before).toBe("WORKSPACE_NOT_FOUND");
+    expect((await after).at(-1)?.t).toBe("exited");
+  });
+
   it("ends only its own wait when its caller goes away: the adoption serves the others", async () => {
     on.cluster.seed(id, { mode: "Running" });
     const gate = on.cluster.plan.hold("readSandbox");
@@ -393,9 +413,57 @@ describe("L35 a handle that says suspended", () => {
     expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
     expect(registry.size).toBe(1);
   });
+
+  it("is not what Get says when it cannot look: somebody may have woken it", async () => {
+    on.cluster.foreignMode(id, "Running");
+    on.cluster.plan.fail("readSandbox", "unavailable");
+    expect((await registry.read(id, false, patient)).view.state).toBe("running");
+  });
+});
+
+describe("L35 a handle that saw somebody else's suspend", () => {
+  beforeEach(async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.habits.podsEnd = false;
+    on.cluster.foreignMode(id, "Suspended");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+  });
+
+  const wake = () => {
+    on.cluster.endPods(id);
+    on.cluster.foreignMode(id, "Running");
+  };
+
+  it("is dropped when a read shows that somebody woke the workspace, and the call goes on by adoption", async () => {
+    expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
+    wake();
+    expect((await run()).at(-1)?.t).toBe("exited");
+    expect(on.cluster.plan.count("setMode")).toBe(0);
+  });
+
+  it("is not what Get says: that is what stands", async () => {
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+    on.cluster.endPods(id);
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspended");
+    wake();
+    expect((await registry.read(id, false, patient)).view.state).toBe("running");
+  });
 });
 
 describe("L35 a read while a start looks at a handle that says suspended", () => {
+  it("nor is a command told that it is suspended: it is being started", async () => {
+    await registry.open(id, openWish, patient);
+    await registry.suspend(id, suspendWish, patient);
+    on.cluster.foreignMode(id, "Running");
+    const look = on.cluster.plan.hold("readSandbox");
+    const opening = registry.open(id, openWish, patient);
+    await look.reached;
+    expect(await reasonOf(run())).toBe("WORKSPACE_NOT_READY");
+    look.release();
+    await opening;
+    expect((await run()).at(-1)?.t).toBe("exited");
+  });
+
   it("tells what stands, not what the handle last confirmed", async () => {
     await registry.open(id, openWish, patient);
     await registry.suspend(id, suspendWish, patient);
@@ -429,6 +497,21 @@ describe("a handle that says deleting", () => {
     expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
     expect(registry.size).toBe(0);
     expect((await registry.open(id, openWish, patient)).origin).toBe("created");
+  });
+
+  it("suspends what stands, where the DELETE that nobody answered cannot land any more", async () => {
+    const other = workspaceId("other");
+    await registry.open(other, openWish, patient);
+    on.cluster.plan.fail("deleteSandbox", ...Array<"late">(50).fill("late"));
+    const removing = registry.destroy(other, remove, patient);
+    expect(await on.clock.runUntilSettled(reasonOf(removing))).toBe("DELETE_UNCONFIRMED");
+    on.cluster.plan.forget();
+    const stop = { ...suspendWish, stopTimeoutMs: 1_000 };
+    expect(await reasonOf(registry.suspend(other, stop, patient))).toBe("WORKSPACE_DELETING"); // It may still land.
+    on.cluster.foreignFence(other, 0); // Somebody writes.
+    on.cluster.habits.podsEnd = true;
+    expect((await registry.suspend(other, suspendWish, patient)).view.state).toBe("suspended");
+    expect([...new Set(on.cluster.deliverLate())]).toEqual(["refused"]);
   });
 
   it("is dropped when another workspace of its name runs", async () => {
@@ -501,6 +584,15 @@ describe("a fenced workspace through a registry", () => {
 });
 
 describe("Get of a workspace that is open here", () => {
+  it("does not say running where it could not look", async () => {
+    await registry.open(id, openWish, patient);
+    on.cluster.foreignMode(id, "Suspended");
+    on.cluster.plan.fail("readSandbox", "unavailable");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspended");
+    on.cluster.plan.fail("readSandbox", "unavailable", "unavailable");
+    expect(await reasonOf(registry.read(id, false, patient))).toBe("CLUSTER_UNAVAILABLE");
+  });
+
   it("does not call running what somebody suspended, deleted, or whose pod is gone", async () => {
     await registry.open(id, openWish, patient);
     on.cluster.foreignMode(id, "Suspended");
@@ -515,6 +607,17 @@ describe("Get of a workspace that is open here", () => {
     expect((await run()).at(-1)?.t).toBe("exited");
     on.cluster.foreignDelete(id);
     expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
+  });
+
+  it("whose pod was lost tells what stands by now, though nobody has called it since", async () => {
+    await registry.open(id, openWish, patient);
+    const state = async () => (await registry.read(id, false, patient)).view.state;
+    on.cluster.stored(id).pods = [];
+    expect(await state()).toBe("not_ready");
+    on.cluster.replacePod(id);
+    expect(await state()).toBe("running");
+    on.cluster.foreignMode(id, "Suspended");
+    expect(await state()).toBe("suspended");
   });
 
   it("shows the pod as it is now, and the guest's health when asked", async () => {

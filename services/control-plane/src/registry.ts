@@ -12,7 +12,7 @@ import {
   watchListTimeoutMs,
   workspaceIdOf,
 } from "@holdfast/contract";
-import { HoldfastError } from "@holdfast/errors";
+import { HoldfastError, hasReason } from "@holdfast/errors";
 import {
   type ClusterNews,
   type DestroyWish,
@@ -56,7 +56,7 @@ export class WorkspaceRegistry {
   readonly #entries = new Map<WorkspaceId, Entry>();
   /** Silent adoptions that are on their way. */
   readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
-  readonly #rereads = new SingleFlight<Workspace, boolean>();
+  readonly #rereads = new SingleFlight<Workspace, boolean | undefined>();
   readonly #missed = new FreshLook<void>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
@@ -132,9 +132,9 @@ export class WorkspaceRegistry {
     withHealth: boolean,
     caller: AbortSignal,
   ): Promise<{ view: WorkspaceView; health: GuestHealth | undefined }> {
-    await this.#dropIfOutlived(id, caller);
+    const look = await this.#dropIfOutlived(id, caller);
     const entry = this.#live(id);
-    if (!entry || this.#adoptions.has(id) || maySayOldNews(entry)) {
+    if (!entry || look === "failed" || this.#adoptions.has(id) || maySayOldNews(entry)) {
       return { view: await readThrough(this.#deps, id, caller), health: undefined };
     }
     const { workspace } = entry;
@@ -142,7 +142,9 @@ export class WorkspaceRegistry {
       workspace.refresh(caller),
       withHealth ? this.#healthOf(workspace, caller) : undefined,
     ]);
-    if (workspace.state.t === "gone") return { view: await readThrough(this.#deps, id, caller), health: undefined };
+    if (!view || workspace.state.t === "gone") {
+      return { view: await readThrough(this.#deps, id, caller), health: undefined };
+    }
     return { view, health };
   }
 
@@ -219,12 +221,23 @@ export class WorkspaceRegistry {
     await this.#dropIfOutlived(id, caller);
     const standing = this.#live(id);
     if (standing && !this.#adoptions.has(id)) return standing;
-    await orAborted(this.#adoptions.get(id) ?? this.#beginAdoption(id), caller);
+    await this.#adopted(id, caller);
     const adopted = this.#live(id);
     if (adopted) return adopted;
     throw new HoldfastError("WORKSPACE_NOT_READY", {
       message: `The call was not carried out: workspace ${id} was let go here while it was being looked up. Call again.`,
     });
+  }
+
+  /** One that began before the call came may have found what no longer holds: its refusal is looked at again, once. */
+  async #adopted(id: WorkspaceId, caller: AbortSignal): Promise<void> {
+    const running = this.#adoptions.get(id);
+    try {
+      return await orAborted(running ?? this.#beginAdoption(id), caller);
+    } catch (error) {
+      if (!running || caller.aborted || hasReason(error, "WORKSPACE_NOT_READY")) throw error;
+    }
+    await orAborted(this.#adoptions.get(id) ?? this.#beginAdoption(id), caller);
   }
 
   /** The adoption is the registry's: a caller that goes away ends only its own wait. */
@@ -237,12 +250,12 @@ export class WorkspaceRegistry {
   }
 
   /**
-   * L35: a handle that says suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
-   * no longer holds. A read that fails changes nothing: what the handle has confirmed stands.
+   * L35: a handle that says suspending, suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
+   * no longer holds. A look that fails changes nothing: what the handle has confirmed stands, though it may be old news.
    */
-  async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<void> {
+  async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<"failed" | undefined> {
     const entry = this.#live(id);
-    if (!entry || !mayBeOutlived(entry)) return;
+    if (!entry || !mayBeOutlived(entry)) return undefined;
     const { workspace } = entry;
     const isOutlived = await orAborted(
       this.#rereads.run(workspace, () => workspace.isOutlived()),
@@ -251,6 +264,7 @@ export class WorkspaceRegistry {
     // The look may have settled a write: it is asked after only now.
     const isOver = isOutlived && mayBeOutlived(entry) && !workspace.hasUnresolvedStop;
     if (isOver && this.#entries.get(id) === entry) this.#drop(entry);
+    return isOutlived === undefined ? "failed" : undefined;
   }
 
   async #tell(id: WorkspaceId | undefined, news: ClusterNews): Promise<void> {
@@ -386,14 +400,21 @@ export class WorkspaceRegistry {
   }
 }
 
-/** Suspended, and not looked at again: a start is on its way that may find it woken by somebody, or a call that is refused on its state. */
+/**
+ * What it says may not hold any more. Suspended, and not looked at again: a start is on its way that may find it woken by
+ * somebody, or a call that is refused on its state. Suspending, or without a pod, and nobody waits for the end of that.
+ */
 function maySayOldNews(entry: Entry): boolean {
-  return entry.workspace.state.t === "suspended" && !mayBeOutlived(entry);
+  const { workspace } = entry;
+  const isAsOnceSeen = workspace.state.t === "suspending" || workspace.state.t === "unbound";
+  if (isAsOnceSeen) return !workspace.inTransition && !workspace.hasUnresolvedStop;
+  return workspace.state.t === "suspended" && !mayBeOutlived(entry);
 }
 
 function mayBeOutlived({ workspace, calls }: Entry): boolean {
   const { t } = workspace.state;
-  return (t === "suspended" || t === "deleting") && calls === 0 && !workspace.inTransition;
+  const saysStopped = t === "suspending" || t === "suspended" || t === "deleting";
+  return saysStopped && calls === 0 && !workspace.inTransition;
 }
 
 /** Something of it is under way, also where its caller went away: it must not be forgotten. */

@@ -16,12 +16,17 @@ export interface SentRequest {
   readonly body: unknown;
 }
 
-/** Told of each request: before it is sent, and of the answer that came. */
+/** Told of each request: before it is sent, and how it was answered. */
 export interface TransportWitness {
   sent(request: SentRequest): void;
-  /** May change what is sent: how a guard in a patch is taken out, to see that the check notices. */
-  patchOf?(operations: readonly unknown[]): readonly unknown[];
+  answered(request: SentRequest, answer: Answered): void;
+  /** How long the answer is on its way; undefined: it is there at once. */
+  delayOf(request: SentRequest): Promise<void> | undefined;
 }
+
+export type Answered =
+  | { readonly t: "ok"; readonly body: unknown }
+  | { readonly t: "refused" | "lost"; readonly why: string };
 
 /** Requests of the product's own Kubernetes client, carried out by a cluster in this process. */
 export class MemoryTransport implements ApiTransport {
@@ -38,10 +43,16 @@ export class MemoryTransport implements ApiTransport {
     if (signal.aborted || this.#closed.signal.aborted)
       throw new NoAnswer(false, "it was given up before it was sent", signal.reason);
     const until = AbortSignal.any([signal, this.#closed.signal]);
+    const { resource, name } = placeOf(request.path);
+    const sent = { method: request.method, plural: resource.plural, name, body: request.body?.json };
     try {
-      const body = await orAborted(this.#carryOut(request), until);
+      this.#witness.sent(sent);
+      const body = await orAborted(this.#answer(request, sent), until);
+      this.#witness.answered(sent, { t: "ok", body });
       return { status: request.method === "POST" ? 201 : 200, body, retryAfterMs: undefined };
     } catch (error) {
+      const why = String(error).slice(0, 120);
+      this.#witness.answered(sent, { t: error instanceof ApiStatusError ? "refused" : "lost", why });
       if (error instanceof ApiStatusError) {
         const seconds = error.status.details?.retryAfterSeconds;
         return {
@@ -77,10 +88,17 @@ export class MemoryTransport implements ApiTransport {
     this.#closed.abort(new Error("the client is closed"));
   }
 
+  async #answer(request: ApiRequest, sent: SentRequest): Promise<unknown> {
+    try {
+      return await this.#carryOut(request);
+    } finally {
+      await this.#witness.delayOf(sent);
+    }
+  }
+
   async #carryOut({ method, path, query, body }: ApiRequest): Promise<unknown> {
     const { resource, namespace, name } = placeOf(path);
     const json = body?.json;
-    this.#witness.sent({ method, plural: resource.plural, name, body: json });
     const ref = { resource, namespace, name };
     if (method === "GET" && name !== "") return await this.#api.get(ref);
     if (method === "GET") {
@@ -89,8 +107,7 @@ export class MemoryTransport implements ApiTransport {
     }
     if (method === "POST") return await this.#api.create(resource, namespace, json as KubeObject);
     if (method === "DELETE") return await this.#api.delete(ref, json as Parameters<ResourceApi["delete"]>[1]);
-    const operations = json as readonly unknown[];
-    return await this.#api.patch(ref, "application/json-patch+json", this.#witness.patchOf?.(operations) ?? operations);
+    return await this.#api.patch(ref, "application/json-patch+json", json as readonly unknown[]);
   }
 }
 

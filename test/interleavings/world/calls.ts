@@ -34,12 +34,19 @@ export interface CallRecord {
   answer: Answer | undefined;
   /** Its replica was killed, or its caller went away: nobody heard an answer. */
   isAbandoned: boolean;
-  /** A pod was bindable when this call's process read the pods last. */
-  sawBindable: boolean;
+  /** When it was answered, among all that happened. */
+  order: number | undefined;
+  /** Kinds of faults that its requests met. */
+  readonly met: Set<string>;
 }
 
 export type Answer =
-  | { readonly t: "ok"; readonly state: string | undefined; readonly epoch: number | undefined }
+  | {
+      readonly t: "ok";
+      readonly state: string | undefined;
+      readonly epoch: number | undefined;
+      readonly pod: string | undefined;
+    }
   | { readonly t: "error"; readonly reason: string; readonly error: Error };
 
 const current = new AsyncLocalStorage<CallRecord>();

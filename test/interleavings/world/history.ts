@@ -50,6 +50,15 @@ export class History {
     return moment ?? nothing;
   }
 
+  /** A pod by its uid, whoever owns it; undefined once it is gone. */
+  podNow(uid: string): KubeObject | undefined {
+    const last = this.#pods.findLast(({ object }) => object?.metadata.uid === uid);
+    if (!last) return undefined;
+    return this.#pods.findLast(({ name }) => name === last.name)?.object?.metadata.uid === uid
+      ? last.object
+      : undefined;
+  }
+
   now(): Moment {
     return this.#all().at(-1) ?? nothing;
   }

@@ -1,5 +1,6 @@
 import type { Clock, Deadline } from "@holdfast/async";
 import { bootIdOf, type HolderEpoch } from "@holdfast/contract";
+import type { KubeObject } from "@holdfast/embedded-cluster/testing";
 import { HoldfastError } from "@holdfast/errors";
 import { deprivileged, exitedWith, FakeExecutions, FakeFiles, FakeSessions, refusePort } from "@holdfast/testkit";
 import {
@@ -35,7 +36,10 @@ export interface Effect {
   readonly verb: GuestVerb;
   readonly epoch: number | undefined;
   readonly call: CallRecord | undefined;
-  readonly revision: number;
+  /** The pod's name, and the uid of its owner. */
+  readonly name: string | undefined;
+  readonly owner: string | undefined;
+  readonly order: number;
 }
 
 /** A program that runs on after its caller: what ends it is noted. */
@@ -51,7 +55,8 @@ export interface PodLook {
   addressOf(pod: string): string | undefined;
   restartsOf(pod: string): number;
   isCut(address: string): boolean;
-  revision(): number;
+  podOf(pod: string): KubeObject | undefined;
+  order(): number;
 }
 
 /** The state of one pod's guest: its epoch lies in the pod, and outlives the agent's process. */
@@ -97,18 +102,20 @@ export class ModelGuests {
 
   /** Where a call arrives, unless something is in its way. */
   async reach(address: GuestAddress, verb: GuestVerb, isAlive: () => boolean): Promise<"lost_after" | undefined> {
-    const stands = this.#pods.addressOf(address.podUid) === address.host && !this.#pods.isCut(address.host);
-    if (!isAlive() || !stands) throw new GuestNotReached("no-connection", "connect ECONNREFUSED");
+    const stands = (): boolean =>
+      isAlive() && this.#pods.addressOf(address.podUid) === address.host && !this.#pods.isCut(address.host);
+    if (!stands()) throw new GuestNotReached("no-connection", "connect ECONNREFUSED");
     const at = this.#faults.findIndex((one) => one.verb === verb);
     if (at < 0) return undefined;
     const [met] = this.#faults.splice(at, 1);
     const key = `${met?.verb} ${met?.fault}`;
     this.met.set(key, (this.met.get(key) ?? 0) + 1);
+    if (met) currentCall()?.met.add(`guest ${met.fault}`);
     if (met?.fault === "unreached") throw new GuestNotReached("no-connection", "connect ETIMEDOUT");
     if (met?.fault === "lost_before") throw new GuestLost("the connection was cut");
     if (met?.fault === "slow") {
       await new Promise<void>((resolve) => this.#clock.schedule(400, resolve));
-      if (!isAlive()) throw new GuestLost("the process that asked is gone");
+      if (!stands()) throw new GuestLost("the connection was cut while it was slow");
       return undefined;
     }
     return "lost_after";
@@ -129,7 +136,9 @@ export class ModelGuests {
   }
 
   note(pod: string, verb: GuestVerb, epoch: number | undefined): void {
-    this.effects.push({ pod, verb, epoch, call: currentCall(), revision: this.#pods.revision() });
+    const { name, ownerReferences } = this.#pods.podOf(pod)?.metadata ?? {};
+    const owner = ownerReferences?.[0]?.uid;
+    this.effects.push({ pod, verb, epoch, call: currentCall(), name, owner, order: this.#pods.order() });
   }
 
   #state(pod: string): GuestState {

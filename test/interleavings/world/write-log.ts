@@ -1,5 +1,13 @@
+import type { KubeObject } from "@holdfast/embedded-cluster/testing";
 import type { SentRequest } from "./api-transport.ts";
 import { type CallRecord, currentCall } from "./calls.ts";
+
+/** What a call last saw of the object, and when it asked. */
+export interface Seen {
+  readonly object: KubeObject;
+  /** The server's version when it was asked for. */
+  readonly askedAt: number;
+}
 
 /** A write that a replica composed, and for whom. */
 export interface SentWrite {
@@ -8,36 +16,78 @@ export interface SentWrite {
   readonly replica: number;
   /** The server's version when it was sent. */
   readonly revision: number;
+  /** What it can have been composed from. */
+  readonly from: Seen | undefined;
   /** Of a POST or patch of a Sandbox. */
   readonly writtenBy: string | undefined;
-  readonly epoch: string | undefined;
+  readonly suspends: boolean;
+  /** Undefined: none yet. Only `ok` and `refused` say what became of it. */
+  answered: "ok" | "refused" | "lost" | undefined;
 }
 
-/** What every replica has sent to the cluster. */
+/** What every replica has sent to the cluster, and what it was told. */
 export class WriteLog {
   readonly writes: SentWrite[] = [];
+  readonly #seen = new Map<CallRecord | undefined, Seen>();
 
-  note(request: SentRequest, replica: number, revision: number): void {
+  sent(request: SentRequest, replica: number, revision: number): void {
     if (request.method === "GET") return;
-    const written = annotationsIn(request.body);
+    const call = currentCall();
     this.writes.push({
       request,
-      call: currentCall(),
+      call,
       replica,
       revision,
-      writtenBy: written.get("holdfast.dev/written-by"),
-      epoch: written.get("sandbox.namzu.ai/holder-epoch"),
+      from: this.#seen.get(call),
+      writtenBy: annotationsIn(request.body).get("holdfast.dev/written-by"),
+      suspends: isSuspend(request.body),
+      answered: undefined,
     });
   }
 
-  /** The write that left this mark; undefined: none of ours. */
-  of(writtenBy: string | undefined): SentWrite | undefined {
-    return writtenBy === undefined ? undefined : this.writes.find((write) => write.writtenBy === writtenBy);
+  answered(
+    request: SentRequest,
+    how: "ok" | "refused" | "lost",
+    askedAt: number,
+    object: KubeObject | undefined,
+  ): void {
+    const write = this.writes.find((one) => one.request === request);
+    if (write) write.answered = how;
+    if (how === "ok" && request.plural === "sandboxes" && request.name !== "" && request.method !== "DELETE" && object)
+      this.#see(currentCall(), { object, askedAt });
+  }
+
+  /** Of answers that overtook each other the newest counts. */
+  #see(call: CallRecord | undefined, seen: Seen): void {
+    const known = this.#seen.get(call);
+    if (known && versionOf(known) > versionOf(seen)) return;
+    this.#seen.set(call, seen);
+  }
+
+  /** The write that left this mark, and its repeats; none: it is not ours. */
+  of(writtenBy: string | undefined): readonly SentWrite[] {
+    return writtenBy === undefined ? [] : this.writes.filter((write) => write.writtenBy === writtenBy);
   }
 
   deletes(plural: string): readonly SentWrite[] {
     return this.writes.filter(({ request }) => request.method === "DELETE" && request.plural === plural);
   }
+}
+
+const versionOf = ({ object }: Seen): number => Number(object.metadata.resourceVersion);
+
+interface Operation {
+  readonly op: string;
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+function isSuspend(body: unknown): boolean {
+  if (!Array.isArray(body)) return false;
+  const operations = body as readonly Operation[];
+  return operations.some(
+    ({ op, path, value }) => op === "add" && path === "/spec/operatingMode" && value === "Suspended",
+  );
 }
 
 function annotationsIn(body: unknown): ReadonlyMap<string, string> {
@@ -50,17 +100,12 @@ function annotationsIn(body: unknown): ReadonlyMap<string, string> {
     return found;
   }
   const root = "/metadata/annotations";
-  for (const { op, path, value } of body as readonly { op: string; path: string; value?: unknown }[]) {
+  for (const { op, path, value } of body as readonly Operation[]) {
     if (op !== "add" || !path.startsWith(root)) continue;
     if (path === root) for (const [key, text] of Object.entries(value as Record<string, string>)) found.set(key, text);
-    else
-      found.set(
-        path
-          .slice(root.length + 1)
-          .replaceAll("~1", "/")
-          .replaceAll("~0", "~"),
-        String(value),
-      );
+    else found.set(unescaped(path.slice(root.length + 1)), String(value));
   }
   return found;
 }
+
+const unescaped = (pointer: string): string => pointer.replaceAll("~1", "/").replaceAll("~0", "~");

@@ -20,6 +20,8 @@ export class FaultSyntaxError extends Error {
 }
 
 const verbs: readonly FaultVerb[] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/** Who calls a cluster that runs by itself: a rule about anybody else would never be met. */
+const callers: readonly string[] = ["client", "controller", "node"];
 const losses: readonly Loss[] = ["cut", "silence", "timeout"];
 const nodeRules: readonly NodeRule["node"][] = ["holdScheduling", "delayStart", "failImagePull"];
 const once = ["evict", "killContainer", "cutAddress"] as const;
@@ -107,6 +109,10 @@ function matchOf(value: unknown, where: string): FaultMatch {
   for (const name of typeof verb === "string" ? [verb] : (verb ?? [])) {
     if (!isOneOf(verbs, name))
       throw new FaultSyntaxError(`${where}.verb ${JSON.stringify(name)} is none of ${verbs.join(", ")}.`);
+  }
+  const by = textOf(match.by, `${where}.by`);
+  if (by !== undefined && !isOneOf(callers, by)) {
+    throw new FaultSyntaxError(`${where}.by ${JSON.stringify(by)} is none of ${callers.join(", ")}.`);
   }
   const texts = ["by", "namespace", "name", "subresource"].map(
     (member) => [member, textOf(match[member], `${where}.${member}`)] as const,

@@ -63,7 +63,9 @@ export class ContainerProcess {
     this.#child = spawn(plan.file, plan.args, {
       env: plan.env,
       cwd: "/",
-      stdio: ["ignore", "pipe", "pipe", "pipe"],
+      // A launcher's own complaints (unshare has one for a PID 1 that was killed) are not the container's output, which
+      // has fd 4 to itself then.
+      stdio: ["ignore", "pipe", "pipe", "pipe", ...(this.#ownPidNamespace ? (["pipe"] as const) : [])],
       // A session of its own: an interrupt typed at the node's terminal is not the pods'. Without namespaces the group is
       // also the only handle on what the pod starts.
       detached: true,
@@ -73,10 +75,12 @@ export class ContainerProcess {
     // Node gives no streams at all to a child that found no file descriptors; its "error" follows.
     const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
     const channel = stdio?.[3];
-    for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream?.on("error", () => undefined); // a reset at the end of the process says nothing that its exit does not
-      stream?.on("data", (chunk: Buffer) => this.#keepComplaint(chunk));
-      stream?.pipe(plan.output, { end: false });
+    const stderr = this.#ownPidNamespace ? stdio?.[4] : this.#child.stderr;
+    const streams = new Set([this.#child.stdout, this.#child.stderr, stderr].filter((each) => each instanceof Socket));
+    for (const stream of streams) {
+      stream.on("error", () => undefined); // a reset at the end of the process says nothing that its exit does not
+      stream.on("data", (chunk: Buffer) => this.#keepComplaint(chunk));
+      if (stream === this.#child.stdout || stream === stderr) stream.pipe(plan.output, { end: false });
     }
     if (channel instanceof Socket) {
       channel.on("error", () => undefined);
@@ -95,8 +99,7 @@ export class ContainerProcess {
       if (this.#over) return;
       this.#over = true;
       // Left to themselves they would stay open: once `output` has ended, nobody reads them to their end.
-      for (const stream of [channel, this.#child.stdout, this.#child.stderr])
-        if (stream instanceof Socket) stream.destroy();
+      for (const stream of [channel, ...streams]) if (stream instanceof Socket) stream.destroy();
       settled.resolve({ started: this.#started });
       const complaint = this.#started ? "" : this.#complaint.trim();
       // A command that ran and of whose end PID 1 said nothing: both were killed.

@@ -3,6 +3,7 @@ import { NoSuchPodError } from "../faults/node-faults.ts";
 import type { KubeObject } from "../resource-api.ts";
 import { recordOf } from "./json-shape.ts";
 import { noFaults } from "./node-fault-hands.ts";
+import { readContainerLog } from "./read-container-log.ts";
 import {
   agentPod,
   awaitEvents,
@@ -91,6 +92,19 @@ describe("a container that is killed", () => {
     expect(pod?.metadata.uid).toBe(made.metadata.uid);
     expect(containerOf(pod).lastTerminated).toMatchObject({ exitCode: 137, reason: "Error" });
     await expect(cluster.node.faults.killContainer({ name: "shot" }, "another")).rejects.toThrow(NoSuchPodError);
+  });
+
+  it("leaves in its log what it printed, and nothing of the node's own tools", async () => {
+    const command = ["sh", "-c", "echo out; echo err >&2; exec sleep 1000"];
+    const made = await createPod(cluster, agentPod("shot", { command, readinessProbe: undefined }));
+    await awaitReady(cluster, "shot");
+    const uid = made.metadata.uid ?? "";
+    const text = async () => `${await readContainerLog(cluster.dataDir, uid, "agent")}`;
+    await expect.poll(text).toContain("err");
+    await cluster.node.faults.killContainer({ name: "shot" });
+    await awaitPod(cluster, "shot", (it) => isReady(it) && containerOf(it).restartCount === 1);
+    await expect.poll(async () => (await text()).match(/err/g)?.length).toBe(2);
+    expect((await text()).trim().split("\n").sort()).toEqual(["err", "err", "out", "out"]);
   });
 
   it("again and again waits longer and longer", async () => {

@@ -66,6 +66,22 @@ describe("L43 a cancellation", () => {
     expect(on.cluster.plan.requests).toEqual([]);
   });
 
+  it("L22 is asked for again where the guest has not heard of the call's epoch yet, and the object has it", async () => {
+    mayMove = true;
+    const five = holderEpochFrom(5);
+    await workspace.resume({ readyTimeoutMs: 60_000, fencing: { t: "epoch", epoch: five } }, patient);
+    let asked = 0;
+    agent().cancel = async () => {
+      asked += 1;
+      if (asked > 1) return { alreadyEnded: false };
+      throw new HoldfastError("HOLDER_EPOCH_NOT_TAKEN", { message: "no", metadata: { stored: "0" } });
+    };
+    expect(await workspace.cancelExecution(x1, patient, five)).toEqual({ alreadyEnded: false });
+    agent().cancel = () =>
+      Promise.reject(new HoldfastError("HOLDER_EPOCH_NOT_TAKEN", { message: "no", metadata: { stored: "0" } }));
+    await expect(workspace.cancelExecution(x1, patient, five)).rejects.toMatchObject({ reason: "WORKSPACE_NOT_READY" });
+  });
+
   it("is asked for again, over fresh connections, until the guest confirms it", async () => {
     let asked = 0;
     agent().cancel = async () => {

@@ -7,6 +7,7 @@ import {
   type HolderEpoch,
 } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
+import { guestAhead } from "../binding/fence-guest.ts";
 import type { GuestIdentity } from "../events/workspace-event.ts";
 import type { CancelOrder } from "../ports/executions.ts";
 import { type GuestAddress, GuestLost, GuestNotReached } from "../ports/guest.ts";
@@ -46,19 +47,15 @@ export async function cancelExecution(
   await assertClaim(ws, bound, claim, caller);
   const { guest, pod, bootId } = bound;
   const startedOn = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
-  const cancelling = confirmCancelled(ws, {
-    executionId,
-    address: guest.address,
-    startedOn,
-    epoch,
-    graceMs,
-    expectedBootId,
-  });
-  try {
-    return await orAborted(cancelling, caller);
-  } catch (error) {
-    if (isEpochRefusal(error)) await settleRefusal(ws, bound, claim, error, caller);
-    throw error;
+  const cancelled = { executionId, address: guest.address, startedOn, epoch, graceMs, expectedBootId };
+  for (let mayFence = true; ; mayFence = false) {
+    try {
+      return await orAborted(confirmCancelled(ws, cancelled), caller);
+    } catch (error) {
+      if (!isEpochRefusal(error)) throw error;
+      await settleRefusal(ws, bound, claim, error, caller);
+      if (!mayFence) throw guestAhead(ws, bound.fenced, error);
+    }
   }
 }
 

@@ -49,8 +49,8 @@ async function* through(
     sent.catch((why: unknown) => end.abort(why)); // The reader hears of it at once, and the program sees a reset.
     for await (const data of tunnel.received) yield { t: "data", data };
     yield { t: "closed" };
-    await Promise.race([sent, tunnel.over]);
-    await tunnel.over;
+    await Promise.race([sent, tunnel.ended]);
+    await tunnel.ended;
   } finally {
     signal.removeEventListener("abort", onAbort);
     end.abort(new Error("the tunnel is over"));

@@ -50,14 +50,24 @@ describe("L20 a call of the data plane", () => {
 });
 
 describe("L21 a call of the data plane", () => {
-  it("without an epoch on a fenced workspace is HOLDER_EPOCH_REQUIRED; nothing is sent, nothing is read", async () => {
+  it("without an epoch on a fenced workspace is HOLDER_EPOCH_REQUIRED, after one look; nothing is sent", async () => {
     await openAt(5);
     await expect(run()).rejects.toMatchObject({
       reason: "HOLDER_EPOCH_REQUIRED",
       metadata: { operation: "Execute", stored: "5" },
     });
-    expect([executed(), reads()]).toEqual([[], 0]);
+    expect([executed(), reads()]).toEqual([[], 1]);
   });
+
+  it.each([undefined, e(4)])(
+    "with %s is not refused by a fence that nobody has any more: another workspace has the name",
+    async (epoch) => {
+      await openAt(5);
+      on.cluster.foreignDelete(id);
+      on.cluster.seed(id);
+      await expect(run(epoch)).rejects.toMatchObject({ reason: "WORKSPACE_REPLACED" });
+    },
+  );
 
   it.each([
     ["write", () => workspace.files.write({ path: "f" } as never, nothing(), patient)],

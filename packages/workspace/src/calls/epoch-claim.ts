@@ -1,15 +1,16 @@
 import { Deadline, DeadlineExceeded, orAborted } from "@holdfast/async";
-import { clusterRequestTimeoutMs, type HolderEpoch } from "@holdfast/contract";
+import type { HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { bindAnswerMs } from "../binding/dial-guest.ts";
 import { fenceBound, guestAhead, StandingMoved } from "../binding/fence-guest.ts";
-import { type Found, findOwn } from "../fence/gate.ts";
+import type { Found } from "../fence/gate.ts";
 import { epochNotTaken, epochRequired, epochSuperseded, storedEpoch } from "../fence/holder-epoch.ts";
 import { GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { workspaceDeleting, workspaceReplaced, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { observeForeignSuspend } from "./foreign-suspend.ts";
+import { lookAtOwn } from "./reread.ts";
 
 /** How a call stands to the workspace's fence (L20): what changes something carries its caller's epoch, or none. */
 export interface EpochClaim {
@@ -23,8 +24,8 @@ export const readsOnly: EpochClaim = { changes: false, epoch: undefined };
 const nothingDone = "Nothing was done";
 
 /**
- * Before a call is sent: refuses what the guest, fenced as it is known to be, would refuse; an epoch above that is looked for on the
- * object, and the guest is fenced with it (L22).
+ * Before a call is sent: refuses what the guest, fenced as it is known to be, would refuse, once the object says so too: the fence that
+ * is known may be of a workspace that is gone. An epoch above that is looked for on the object, and the guest is fenced with it (L22).
  */
 export async function assertClaim(
   ws: Handle,
@@ -34,13 +35,15 @@ export async function assertClaim(
 ): Promise<void> {
   if (!changes) return;
   const { fenced } = bound;
-  if (epoch === undefined) {
-    if (fenced > 0) throw epochRequired(ws.name, fenced, nothingDone);
-    return;
-  }
-  if (!bound.features.includes("holder-epoch")) throw cannotFence(ws, bound);
-  if (epoch < fenced) throw epochSuperseded(ws.name, epoch, fenced, nothingDone);
-  if (epoch > fenced) await takeOn(ws, bound, epoch, signal);
+  if (epoch !== undefined && !bound.features.includes("holder-epoch")) throw cannotFence(ws, bound);
+  if ((epoch ?? 0) < fenced) assertNotFenced(ws, epoch, (await confirmed(ws, bound, signal)).epoch);
+  if (epoch !== undefined && epoch > fenced) await takeOn(ws, bound, epoch, signal);
+}
+
+/** What the object has stored refuses the call. Where it does not, the guest has the word. */
+function assertNotFenced(ws: Handle, epoch: HolderEpoch | undefined, stored: HolderEpoch): void {
+  if (epoch === undefined && stored > 0) throw epochRequired(ws.name, stored, nothingDone);
+  if (epoch !== undefined && stored > epoch) throw epochSuperseded(ws.name, epoch, stored, nothingDone);
 }
 
 /** True for an answer of the guest that is about epochs: it did nothing. */
@@ -64,8 +67,7 @@ export async function settleRefusal(
     return;
   }
   const stored = await confirmed(ws, bound, signal);
-  if (epoch === undefined && stored.epoch > 0) throw epochRequired(ws.name, stored.epoch, nothingDone);
-  if (epoch !== undefined && stored.epoch > epoch) throw epochSuperseded(ws.name, epoch, stored.epoch, nothingDone);
+  assertNotFenced(ws, epoch, stored.epoch);
   throw guestAhead(ws, stored.epoch, refusal);
 }
 
@@ -99,7 +101,7 @@ interface Confirmed {
 /** The stored epoch by an uncached read that begins after this call. What else it shows is told as news, and ends the call. */
 async function confirmed(ws: Handle, bound: BoundGuest, signal: AbortSignal): Promise<Confirmed> {
   const found = await orAborted(
-    ws.epochLook.run(() => look(ws)),
+    ws.freshLook.run(() => lookAtOwn(ws)),
     signal,
   );
   const was = bound.pod.uid;
@@ -118,11 +120,6 @@ async function confirmed(ws: Handle, bound: BoundGuest, signal: AbortSignal): Pr
     throw workspaceSuspended(ws, "ADMISSION");
   }
   return { sandbox, epoch: storedEpoch(sandbox) };
-}
-
-async function look(ws: Handle): Promise<Found> {
-  using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
-  return await findOwn(ws, within);
 }
 
 /** A call that carries an epoch is never served in a weaker form. */

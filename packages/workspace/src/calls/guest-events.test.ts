@@ -199,7 +199,7 @@ describe("L35 refresh", () => {
   it("takes in a foreign suspend, so that the next suspend is sent and waits again", async () => {
     on.cluster.habits.podsEnd = false;
     on.cluster.foreignMode(id, "Suspended");
-    expect((await workspace.refresh(patient)).state).toBe("suspending");
+    expect(await workspace.refresh(patient)).toMatchObject({ state: "suspending" });
     const suspending = workspace.suspend(suspendWish, patient);
     await settleTasks();
     expect(on.cluster.plan.writes).toEqual(["setMode"]);
@@ -207,10 +207,20 @@ describe("L35 refresh", () => {
     expect((await suspending).view.state).toBe("suspended");
   });
 
+  it("looks anew for who asks while a look runs that began before", async () => {
+    const held = on.cluster.plan.hold("readSandbox");
+    const first = workspace.refresh(patient);
+    await held.reached;
+    const second = workspace.refresh(patient);
+    held.release();
+    await Promise.all([first, second]);
+    expect(on.cluster.plan.count("readSandbox")).toBe(2);
+  });
+
   it("changes nothing where nothing can be read, and binds nothing by itself", async () => {
     on.cluster.plan.fail("readSandbox", "unavailable");
-    on.cluster.plan.fail("readPods", "unavailable");
-    expect((await workspace.refresh(patient)).state).toBe("running");
+    expect(await workspace.refresh(patient)).toBeUndefined(); // Nothing is said of what could not be looked at.
+    expect(workspace.state.t).toBe("active");
     await workspace.suspend(suspendWish, patient);
     on.cluster.foreignMode(id, "Running");
     on.guests.calls.length = 0;

@@ -223,6 +223,14 @@ describe("L21 the fence", () => {
     expect(on.cluster.stands(id)).toBe(false);
   });
 
+  it("ignore_fence names each caller in the log, also one that came while another's suspend ran", async () => {
+    await open(a, at(5));
+    await Promise.all([suspend(a, ignoring), suspend(a, { t: "ignore_fence", by: "10.0.0.8:6" })]);
+    const named = on.logged.map(({ facts }) => (facts as { by?: string }).by).filter((by) => by !== undefined);
+    expect(named).toEqual(["10.0.0.7:5", "10.0.0.8:6"]);
+    expect(writes()).toEqual(["createSandbox", "setMode"]);
+  });
+
   it("ignore_fence is beaten by a take-over between its reading and its patch, and decides again on what stands then", async () => {
     await open(a, at(5));
     const held = on.cluster.plan.hold("setMode");
@@ -232,6 +240,31 @@ describe("L21 the fence", () => {
     held.release();
     await on.clock.runUntilSettled(suspending);
     expect([stored(), on.cluster.stored(id).mode]).toEqual(["6", "Suspended"]);
+  });
+});
+
+describe("L20 a take-over whose start then fails", () => {
+  it.each([
+    ["of a workspace that stands", () => on.cluster.seed(id, { stamps: { holderEpoch: "5" } }), "6"],
+    ["of one that it created", () => undefined, "1"],
+  ])("%s says which number it took: it holds the workspace", async (_what, prepare, epoch) => {
+    on.cluster.habits.podsStart = false;
+    prepare();
+    const wish = { ...openWish, readyTimeoutMs: 1_000, fencing: { t: "take_over" } } as const;
+    await expect(on.clock.runUntilSettled(a.open(wish, patient))).rejects.toMatchObject({
+      reason: "START_TIMEOUT",
+      metadata: { epoch },
+    });
+    expect(stored()).toBe(epoch);
+  });
+
+  it("says none where nothing was stored", async () => {
+    on.cluster.plan.fail("createSandbox", "refuse");
+    const error = await a
+      .open({ ...openWish, fencing: { t: "take_over" } }, patient)
+      .catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
+    expect(error).not.toHaveProperty("metadata.epoch");
   });
 });
 

@@ -24,7 +24,8 @@ export type Fencing = StartFencing | StopFencing;
 
 export const unfenced: Unfenced = { t: "none" };
 
-/** True where two calls speak for the same holder, so that they may share one flight (L3). */
+/** The same where two calls speak for the same holder, so that they may share one flight (L3). Who ignores a fence is named each by itself. */
 export function fencingKey(fencing: Fencing): string {
-  return fencing.t === "epoch" ? `epoch ${fencing.epoch}` : fencing.t;
+  if (fencing.t === "epoch") return `epoch ${fencing.epoch}`;
+  return fencing.t === "ignore_fence" ? `ignore_fence ${fencing.by}` : fencing.t;
 }

@@ -14,12 +14,13 @@ export type Found =
 
 /** Looks, uncached. The first object that a handle sees is its own; from then on another uid is another workspace (L33). */
 export async function findOwn(ws: Handle, within: Deadline): Promise<Found> {
+  const { asOf } = ws.unresolved;
   const sandbox = await ws.deps.cluster.readSandbox(ws.name, within);
   const expected = ws.known?.sandboxUid;
-  if (!sandbox || (expected !== undefined && sandbox.uid !== expected)) ws.unresolved.settleAll();
+  if (!sandbox || (expected !== undefined && sandbox.uid !== expected)) ws.unresolved.settleAll(asOf);
   if (!sandbox) return { t: "absent" };
   if (expected !== undefined && sandbox.uid !== expected) return { t: "another", expected, sandbox };
-  ws.remember(sandbox);
+  ws.remember(sandbox, asOf);
   return { t: "ours", sandbox };
 }
 

@@ -53,7 +53,7 @@ export function epochSuperseded(
   what = "Nothing was sent",
 ): HoldfastError {
   return new HoldfastError("HOLDER_EPOCH_SUPERSEDED", {
-    message: `${what}: ${name} is held at epoch ${stored}, and this call carries ${mine}. Terminals and programs are as they were. Re-read your holder record; take_over takes the workspace back.`,
+    message: `${what}: ${name} is held at epoch ${stored}, and this call carries ${mine}. Re-read your holder record; take_over takes the workspace back.`,
     metadata: { mine: String(mine), stored: String(stored) },
   });
 }

@@ -12,8 +12,11 @@ export interface GuestTunnel {
    * taken for an end.
    */
   readonly received: AsyncIterable<Uint8Array>;
-  /** Resolves once both directions have ended in order, and the program has had all that was sent; rejects with what broke. */
-  readonly over: Promise<void>;
+  /**
+   * Resolves once both directions have ended in order, and the guest's kernel has all that was sent. Rejects with what broke: also where
+   * the program had closed its side before, and `received` is complete. Need not be watched.
+   */
+  readonly ended: Promise<void>;
   /** Resolves when more may be sent. Rejects once the connection is over. */
   send(data: Uint8Array): Promise<void>;
   /** Nothing more is sent. What the program sends still comes. */

@@ -71,11 +71,13 @@ export class Handle {
   /** Which guest was held last. */
   readonly guestMoves = new GuestMoves();
 
-  /** One look at a time after what guests and callers say of epochs. */
-  readonly epochLook = new FreshLook<Found>();
+  /** Looks at the object for who needs one that begins after they ask. */
+  readonly freshLook = new FreshLook<Found>();
 
   /** Set by the queue: true while a recipe runs. */
   inTransition = false;
+  /** Kept by the queue: starts that run or wait for their turn. */
+  startsUnderWay = 0;
   /** The epoch of the call whose recipe runs, once its gate let it pass; undefined: it carries none. Cleared by the queue. */
   actingUnder: HolderEpoch | undefined;
   /** What a recipe waits for, for people. */
@@ -137,9 +139,13 @@ export class Handle {
     this.#tellOf(bound);
   }
 
-  /** Keeps what an uncached read showed. */
-  remember(reading: SandboxReading): void {
-    this.unresolved.settleBy(reading);
+  /** Keeps what an uncached read showed. `asOf`: taken from `unresolved` before the read; left out for the answer to a write. */
+  remember(reading: SandboxReading, asOf?: number): void {
+    this.unresolved.settleBy(reading, asOf);
+    this.#keep(reading);
+  }
+
+  #keep(reading: SandboxReading): void {
     const epoch = holderEpochOf(reading.stamps.holderEpoch);
     this.known = {
       sandboxUid: reading.uid,
@@ -169,9 +175,9 @@ export class Handle {
     this.tell({ t: "event", event });
   }
 
-  /** Notes what stands as confirmed by this handle. */
+  /** Notes what stands as confirmed by this handle: a reading that it remembers already. */
   confirm(reading: SandboxReading): void {
-    this.remember(reading);
+    this.#keep(reading);
     const { writtenBy, modeChangedAt } = reading.stamps;
     this.confirmed = { mode: reading.mode, writtenBy, modeChangedAt };
   }

@@ -1,17 +1,29 @@
 import type { SandboxReading } from "../ports/cluster.ts";
 
+/** A write, as the reading that it was composed from, and the number of its note. */
+interface Noted {
+  readonly from: SandboxReading;
+  readonly number: number;
+}
+
 /**
  * Writes whose answer never came and that nothing has proved or defeated yet (L1). Each is kept as the reading that it was composed
- * from: it can land only while what it tested still stands.
+ * from: it can land only while what it tested still stands. What a look shows counts only for writes that were noted before it began:
+ * an answer may come late, and tell of a time before the write.
  */
 export class UnresolvedWrites {
-  #suspend: SandboxReading | undefined;
-  #wake: SandboxReading | undefined;
-  #delete: SandboxReading | undefined;
-  #stamp: SandboxReading | undefined;
+  #suspend: Noted | undefined;
+  #wake: Noted | undefined;
+  #delete: Noted | undefined;
+  #stamp: Noted | undefined;
+  #notes = 0;
 
   get suspend(): boolean {
     return this.#suspend !== undefined;
+  }
+
+  get delete(): boolean {
+    return this.#delete !== undefined;
   }
 
   /** A suspend or a delete: what the handle shows may yet be stopped by it. */
@@ -23,25 +35,26 @@ export class UnresolvedWrites {
     return this.stop || this.#wake !== undefined || this.#stamp !== undefined;
   }
 
+  /** To be taken before a look, and given with what it shows. */
+  get asOf(): number {
+    return this.#notes;
+  }
+
   suspendSentFrom(reading: SandboxReading): void {
-    this.#suspend = reading;
+    this.#suspend = this.#note(reading);
   }
 
   wakeSentFrom(reading: SandboxReading): void {
-    this.#wake = reading;
+    this.#wake = this.#note(reading);
   }
 
   /** A write that moves no mode: it stores an epoch, or a mark of ours. */
   stampSentFrom(reading: SandboxReading): void {
-    this.#stamp = reading;
+    this.#stamp = this.#note(reading);
   }
 
   deleteSentFrom(reading: SandboxReading): void {
-    this.#delete = reading;
-  }
-
-  suspendResolved(): void {
-    this.#suspend = undefined;
+    this.#delete = this.#note(reading);
   }
 
   deleteResolved(): void {
@@ -49,21 +62,35 @@ export class UnresolvedWrites {
   }
 
   /** The object is gone, or another has its name: every write names the uid, so none can land. */
-  settleAll(): void {
-    this.#suspend = undefined;
-    this.#wake = undefined;
-    this.#delete = undefined;
-    this.#stamp = undefined;
+  settleAll(asOf = this.#notes): void {
+    this.#settle(
+      asOf,
+      () => true,
+      () => true,
+    );
   }
 
   /** Drops what this reading shows can no longer land. */
-  settleBy(reading: SandboxReading): void {
-    if (this.#suspend && hasMoved(this.#suspend, reading)) this.#suspend = undefined;
-    if (this.#wake && hasMoved(this.#wake, reading)) this.#wake = undefined;
-    if (this.#stamp && hasMoved(this.#stamp, reading)) this.#stamp = undefined;
-    if (this.#delete && (reading.deleting || this.#delete.resourceVersion !== reading.resourceVersion)) {
-      this.#delete = undefined;
-    }
+  settleBy(reading: SandboxReading, asOf = this.#notes): void {
+    this.#settle(
+      asOf,
+      (from) => hasMoved(from, reading),
+      (from) => reading.deleting || from.resourceVersion !== reading.resourceVersion,
+    );
+  }
+
+  #settle(asOf: number, patch: (from: SandboxReading) => boolean, remove: (from: SandboxReading) => boolean): void {
+    const unless = (noted: Noted | undefined, isOver: (from: SandboxReading) => boolean): Noted | undefined =>
+      noted && noted.number <= asOf && isOver(noted.from) ? undefined : noted;
+    this.#suspend = unless(this.#suspend, patch);
+    this.#wake = unless(this.#wake, patch);
+    this.#stamp = unless(this.#stamp, patch);
+    this.#delete = unless(this.#delete, remove);
+  }
+
+  #note(from: SandboxReading): Noted {
+    this.#notes += 1;
+    return { from, number: this.#notes };
   }
 }
 

@@ -49,20 +49,31 @@ export async function audienceOf(
   const { state } = ws;
   // The pod that this handle is bound to may have ended, or been replaced: then nobody is to be asked, or the other one.
   const isBound = state.t === "active" && pods.some((pod) => pod.uid === state.bound.pod.uid && !hasEnded(pod));
+  const heard = isBound ? await hearBound(state.bound.guest, sandbox, within) : undefined;
+  if (heard) return heard;
   using dial = within.within(guestDialTimeoutMs);
   try {
-    return isBound ? await hearBound(state.bound.guest, sandbox, dial) : await dialOne(ws, sandbox, pods, dial);
+    return await dialOne(ws, sandbox, pods, dial);
   } catch (error) {
     within.throwIfOver();
     return unreachable(wordsOf(error));
   }
 }
 
-/** A pooled connection may lead nowhere: only a guest that answers now counts as one that can be asked. */
-async function hearBound(guest: Guest, sandbox: SandboxReading, within: Deadline): Promise<Audience> {
-  const { serving, features } = await guest.health(within);
-  if (!serving) return unreachable("The guest's agent is stopping (agent_retiring)");
-  return { t: "guest", ...underStored(guest, sandbox), features, letGo: () => undefined };
+/**
+ * A pooled connection may lead nowhere, and the pod may have another address by now: only a guest that answers now counts as one that can
+ * be asked. Undefined: no answer came, so that it must be dialled.
+ */
+async function hearBound(guest: Guest, sandbox: SandboxReading, within: Deadline): Promise<Audience | undefined> {
+  using answer = within.within(guestDialTimeoutMs);
+  try {
+    const { serving, features } = await guest.health(answer);
+    if (!serving) return unreachable("The guest's agent is stopping (agent_retiring)");
+    return { t: "guest", ...underStored(guest, sandbox), features, letGo: () => undefined };
+  } catch (error) {
+    within.throwIfOver();
+    return error instanceof HoldfastError ? unreachable(wordsOf(error)) : undefined;
+  }
 }
 
 function underStored(

@@ -10,6 +10,7 @@ import {
   workspaceId,
 } from "@holdfast/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
+import { isHandleOver } from "../refusals.ts";
 import { Workspace } from "../workspace.ts";
 
 const id = workspaceId("demo");
@@ -197,6 +198,16 @@ describe("L34 destroy with delete_disk", () => {
   it("lets a destroy that keeps the disk, queued right behind it, succeed with one DELETE and no patch", async () => {
     const both = await Promise.all([workspace.destroy(remove, patient), workspace.destroy(keep, patient)]);
     expect(both.map(({ view }) => view)).toEqual([undefined, undefined]);
+    expect(writes()).toEqual(["deleteSandbox"]);
+  });
+
+  it("queued behind it stops, or deletes, nothing of another of its name: that is for a new handle", async () => {
+    await workspace.destroy(remove, patient);
+    on.cluster.seed(id);
+    for (const wish of [keep, remove]) {
+      const again = workspace.destroy(wish, patient);
+      await expect(again).rejects.toSatisfy(isHandleOver);
+    }
     expect(writes()).toEqual(["deleteSandbox"]);
   });
 

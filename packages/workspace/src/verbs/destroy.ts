@@ -1,5 +1,5 @@
-import { type Deadline, DeadlineExceeded } from "@holdfast/async";
-import type { SandboxUid } from "@holdfast/contract";
+import { Deadline, DeadlineExceeded } from "@holdfast/async";
+import { clusterRequestTimeoutMs, type SandboxUid } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { type StopFencing, unfenced } from "../fence/fencing.ts";
 import { findOwn, pass, readOwn } from "../fence/gate.ts";
@@ -23,8 +23,10 @@ export type DeleteWishes = Pick<DestroyWish, "expectedSandboxUid" | "fencing">;
 export async function deleteWithDisk(ws: Handle, wish: DeleteWishes, within: Deadline): Promise<boolean> {
   const { expectedSandboxUid: expected, fencing = unfenced } = wish;
   if (ws.state.t === "gone") {
-    if (ws.state.why === "deleted" || ws.state.why === "absent") return false;
-    throw handleOver(ws, ws.state.why);
+    const { why } = ws.state;
+    if (why !== "deleted" && why !== "absent") throw handleOver(ws, why);
+    await assertNothingStands(ws, within.signal);
+    return false;
   }
   const sandbox = await readExpected(ws, expected, within);
   // The object may go before its pods and claims do, also between two calls.
@@ -42,6 +44,12 @@ export async function deleteWithDisk(ws: Handle, wish: DeleteWishes, within: Dea
   await confirmDeleted(ws, going, within);
   ws.commit({ t: "deleted" });
   return sandbox !== undefined && !sandbox.deleting;
+}
+
+/** For a handle whose workspace is gone: another one that has its name by now is for a new handle to stop. */
+export async function assertNothingStands(ws: Handle, caller: AbortSignal): Promise<void> {
+  using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs, caller);
+  if (await ws.deps.cluster.readSandbox(ws.name, within)) throw handleOver(ws, "replaced");
 }
 
 /** What is to be deleted. Another object than the caller expects is left alone; one that only this handle did not expect ends it. */

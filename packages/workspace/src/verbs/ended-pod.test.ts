@@ -100,10 +100,16 @@ describe("L42 a pod that ended by itself under a Running workspace", () => {
     const gate = on.cluster.plan.hold("deletePod");
     const resuming = workspace.resume(resumeWish, patient);
     await gate.reached;
+    using events = workspace.events.subscribe();
+    const { uid: ended } = pod();
     const other = on.cluster.replacePod(id);
     gate.release();
     expect((await on.clock.runUntilSettled(resuming)).identity.podUid).toBe(other.uid);
     expect(pod()).toMatchObject({ uid: other.uid, deleting: false });
+    // L41: it was not this call that replaced it.
+    expect(await events.next(AbortSignal.timeout(1_000))).toMatchObject({
+      event: { t: "pod_replaced", previous: { podUid: ended }, current: { podUid: other.uid } },
+    });
   });
 
   it.each(["reply-lost", "late"] as const)("is looked for after a delete without an answer (%s)", async (fault) => {

@@ -1,4 +1,5 @@
 import { Deadline } from "@holdfast/async";
+import { epochOfNew } from "../fence/holder-epoch.ts";
 import type { Handle } from "../state/handle.ts";
 import { awaitChange } from "../waiting.ts";
 import { type StartAttempt, tidyFailedStart } from "./start-attempt.ts";
@@ -39,5 +40,6 @@ async function seek(ws: Handle, attempt: StartAttempt): Promise<void> {
     if (!landed || !within.expired) throw error;
   }
   attempt.woken = true;
+  attempt.held = epochOfNew(attempt.fencing);
   await tidyFailedStart(ws, attempt, new Error("its Open had failed before the create landed"));
 }

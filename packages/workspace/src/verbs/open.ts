@@ -78,7 +78,6 @@ async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, 
 
   const epoch = epochOfNew(attempt.fencing);
   ws.actingUnder = epoch;
-  attempt.held = epoch; // Also of a POST that lands late, which is looked for.
   const marks = { createdBy: attempt.createdBy, writtenBy: newMark(ws, attempt), epoch };
   const outcome = await createWorkspace(ws, template, marks, within);
   if (outcome.t === "exists") {
@@ -89,6 +88,7 @@ async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, 
   ws.remember(outcome.sandbox);
   ws.progressed("created");
   attempt.woken = true;
+  attempt.held = epoch;
   // A take-over that only a re-read shows is taken again (L20).
   const mustTake = attempt.fencing.t === "take_over" && outcome.proof === "read_back";
   if (mustTake) await wake(ws, outcome.sandbox, attempt, wish.template, within);

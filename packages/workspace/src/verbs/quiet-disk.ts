@@ -25,6 +25,11 @@ interface Standing {
   readonly pods: readonly PodReading[];
 }
 
+interface QuietDisking extends Standing {
+  /** Told how many programs a confirmed quiesce ended, whatever becomes of the rest. */
+  readonly onQuiesced: (stopped: number) => void;
+}
+
 /**
  * Brings the disk to rest before its pod is stopped: quiesce where it is asked for, then flush unless declined; the other way round,
  * programs would write after the flush. What stops the suspend is thrown, with the guest let go on.
@@ -32,7 +37,7 @@ interface Standing {
 export async function quietDisk(
   ws: Handle,
   wish: SuspendWish,
-  { sandbox, pods }: Standing,
+  { sandbox, pods, onQuiesced }: QuietDisking,
   within: Deadline,
 ): Promise<QuietDisk> {
   const audience = await audienceFor(ws, wish, { sandbox, pods }, within);
@@ -40,6 +45,7 @@ export async function quietDisk(
   try {
     const quieted = await quiesceBefore(ws, wish.quiesce, audience, sandbox, within);
     hold = quieted.hold;
+    if (quieted.report?.outcome === "quiesced") onQuiesced(quieted.report.stoppedCount);
     const flush = await flushBefore(ws, wish.flush, audience, sandbox, within);
     return { flush, quiesce: quieted.report, hold };
   } catch (error) {

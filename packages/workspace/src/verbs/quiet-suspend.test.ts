@@ -166,6 +166,22 @@ describe("L26 a guest that can flush", () => {
     expect((await new Workspace(id, on.deps).suspend(suspendWish, patient)).flush.outcome).toBe("skipped");
   });
 
+  it.each([
+    ["whose pod has another address by now", () => void on.cluster.movePod(id, "10.9.9.9")],
+    [
+      "whose pooled connection leads nowhere",
+      () => {
+        const { health } = agent();
+        let asked = 0;
+        agent().health = (within) => (asked++ === 0 ? silence(within) : health(within));
+      },
+    ],
+  ])("is asked over a new connection, %s", async (_why, prepare) => {
+    prepare();
+    const { flush, quiesce } = await on.clock.runUntilSettled(workspace.suspend(quiet, patient));
+    expect([flush.outcome, quiesce?.outcome]).toEqual(["flushed", "quiesced"]);
+  });
+
   it("asks the pod that somebody else woke since this handle suspended it", async () => {
     await workspace.suspend(suspendWish, patient);
     on.cluster.foreignMode(id, "Running");
@@ -310,10 +326,52 @@ describe("L27 a quiesce that was asked for", () => {
     expect(on.guests.count("releaseQuiesce")).toBe(1);
   });
 
+  it.each([
+    [
+      "the flush after it",
+      () => {
+        agent().flush = () => Promise.reject(new GuestLost("the link broke"));
+      },
+    ],
+    ["the patch", () => on.cluster.plan.fail("setMode", "refuse")],
+    [
+      "the gate, asked again by a guest's word,",
+      () => {
+        agent().flush = async () => {
+          on.cluster.foreignFence(id, 9);
+          throw new HoldfastError("HOLDER_EPOCH_REQUIRED", { message: "no", metadata: { stored: "9" } });
+        };
+      },
+    ],
+  ])("that ended programs is told by the error where %s then stops the suspend", async (_what, prepare) => {
+    const { quiesce } = agent();
+    agent().quiesce = async (...asked) => ({ ...(await quiesce(...asked)), stoppedCount: 2 });
+    prepare();
+    const error = await workspace.suspend(quiet, patient).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({
+      message: expect.stringContaining("2 programs"),
+      metadata: { programs_stopped: "2" },
+    });
+    expect(error).not.toMatchObject({ message: expect.stringContaining("as they were") });
+  });
+
   it("lets the guest go on when the patch is refused", async () => {
     on.cluster.plan.fail("setMode", "refuse");
     await expect(workspace.suspend(quiet, patient)).rejects.toMatchObject({ reason: "CLUSTER_WRITE_REFUSED" });
     expect(on.guests.count("releaseQuiesce")).toBe(1);
+    await serves();
+  });
+
+  it("lets the guest go on when it cannot be told whether the pods are still those that were asked", async () => {
+    const patch = on.cluster.plan.hold("setMode");
+    const suspending = workspace.suspend(quiet, patient);
+    await patch.reached;
+    const stored = on.cluster.stored(id); // The controller writes its status.
+    stored.resourceVersion = String(Number(stored.resourceVersion) + 1);
+    on.cluster.plan.fail("readPods", "unavailable");
+    patch.release();
+    await expect(suspending).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    expect([stored.mode, workspace.state.t, on.guests.count("releaseQuiesce")]).toEqual(["Running", "active", 1]);
     await serves();
   });
 
@@ -401,6 +459,19 @@ describe("L3 a joiner", () => {
     on.cluster.endPods(id);
     await flight;
     expect([writes(), on.guests.count("quiesce")]).toEqual([["setMode"], 0]);
+  });
+
+  it("that has longer is told how long the flight has had, not how long it was to have", async () => {
+    on.cluster.habits.podsEnd = false;
+    const brief = workspace.suspend({ ...suspendWish, stopTimeoutMs: 1_000 }, patient).catch(() => undefined);
+    await on.clock.advance(500);
+    const joining = workspace.suspend({ ...suspendWish, stopTimeoutMs: 10_000 }, patient);
+    await expect(on.clock.runUntilSettled(joining)).rejects.toMatchObject({
+      reason: "SUSPEND_UNCONFIRMED",
+      message: expect.stringContaining("10500 ms"),
+      metadata: { budget_ms: "10500", pod: "namzu-ws-demo" },
+    });
+    await brief;
   });
 
   it("of a quiescing suspend shares its outcome, plain or quiescing: one quiesce, one patch", async () => {

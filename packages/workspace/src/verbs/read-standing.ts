@@ -8,6 +8,14 @@ import type { Handle } from "../state/handle.ts";
 
 /** L6: where a re-read shows that the workspace stands after a start that failed. Where even that fails, what cannot be a lie. */
 export async function readStanding(ws: Handle, why: string): Promise<Standing> {
+  const seen = await lookWhere(ws, why);
+  if (seen.t === "gone" || seen.t === "deleting") return seen;
+  // L1, L34: a stop of ours may still land, whatever is seen before it does.
+  if (ws.unresolved.delete) return { t: "deleting" };
+  return seen.t === "unbound" && ws.unresolved.suspend ? { t: "suspending", leaving: undefined } : seen;
+}
+
+async function lookWhere(ws: Handle, why: string): Promise<Standing> {
   using reads = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
   try {
     const found = await findOwn(ws, reads);
@@ -15,10 +23,7 @@ export async function readStanding(ws: Handle, why: string): Promise<Standing> {
     if (found.t === "another") return { t: "gone", why: "replaced" };
     const { sandbox } = found;
     if (sandbox.deleting) return { t: "deleting" };
-    if (sandbox.mode === "Running") {
-      // L1: a suspend of ours may still land.
-      return ws.unresolved.suspend ? { t: "suspending", leaving: undefined } : { t: "unbound", lost: undefined, why };
-    }
+    if (sandbox.mode === "Running") return { t: "unbound", lost: undefined, why };
     const pods = await ws.deps.cluster.readPods(sandbox, reads);
     if (!isStopped(sandbox, pods)) return { t: "suspending", leaving: undefined };
     ws.confirm(sandbox);

@@ -1,5 +1,5 @@
 import type { Deadline } from "@holdfast/async";
-import { type ClaimUids, mustRecord } from "../binding/claims.ts";
+import { type ClaimUids, mustRecord, recordedClaims } from "../binding/claims.ts";
 import { requireStanding } from "../fence/gate.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import { workspaceSuspended } from "../refusals.ts";
@@ -20,8 +20,9 @@ export async function recordAcceptedDisk(
 ): Promise<SandboxReading> {
   let { sandbox } = bound;
   for (let round = 0; mustRecord(sandbox, bound.claimUids); round += 1) {
-    // Its epoch was stored before, and is tested.
-    const marks = { writtenBy: newMark(ws, attempt), epoch: undefined, volumeClaimUids: bound.claimUids };
+    // Its epoch was stored before, and is tested. A claim that could not be read keeps its record.
+    const volumeClaimUids = { ...recordedClaims(sandbox.stamps.volumeClaimUids), ...bound.claimUids };
+    const marks = { writtenBy: newMark(ws, attempt), epoch: undefined, volumeClaimUids };
     const outcome = await writeMode(ws, { mode: "Running", from: sandbox, ...marks }, within);
     if (outcome.t === "applied") return outcome.sandbox;
     if (outcome.t !== "moved") throw outcome.error;

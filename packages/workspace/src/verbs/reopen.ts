@@ -3,6 +3,7 @@ import { hasReason } from "@holdfast/errors";
 import { bindableOf } from "../binding/bindable.ts";
 import { bindAnswerMs } from "../binding/dial-guest.ts";
 import { fenceBound, readAfterPod, StandingMoved } from "../binding/fence-guest.ts";
+import { holds } from "../calls/reread.ts";
 import { storedEpoch } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
 import { GuestLost, GuestNotReached } from "../ports/guest.ts";
@@ -43,7 +44,9 @@ export async function reopen(
   const origin = await wake(ws, standing, attempt, template, within); // Writes only what is not stored yet.
   if (origin === "resumed") return { kept: false, origin };
   if (!(await isBindableStill(ws, standing, bound, within))) return { kept: false, origin };
-  if (attempt.marks.length === 0 && bound.fenced === storedEpoch(standing)) return { kept: true };
+  // News of another pod, or of a suspend, may come at any time.
+  const keep = (): Reopened => (holds(ws, bound) ? { kept: true } : { kept: false, origin });
+  if (attempt.marks.length === 0 && bound.fenced === storedEpoch(standing)) return keep();
   using answer = within.within(bindAnswerMs);
   try {
     const now = await readAfterPod(ws, standing, within);
@@ -60,6 +63,5 @@ export async function reopen(
     if (!mustLook) throw error;
     return { kept: false, origin };
   }
-  const kept = ws.state.t === "active" && ws.state.bound.pod.uid === bound.pod.uid;
-  return kept ? { kept } : { kept, origin };
+  return keep();
 }

@@ -28,10 +28,12 @@ export async function replaceEnded(
   const { name, resourceVersion } = ended;
   const ending = await ws.deps.cluster.deletePod({ name, uid, resourceVersion }, time);
   if (ending.t === "refused" && ending.why === "other") throw ending.error;
-  // Unknown is left to the next look, and so is a pod that changed or went: a delete that lands late names this dead pod and no other.
+  // A pod that changed or went is left to the next look: it is not of this call's doing.
+  if (ending.t === "refused") return;
+  // So is an unknown ending: a delete that lands late names this dead pod and no other.
   ws.deps.log.warn(
     { workspaceId: ws.id, pod: name, podUid: uid, ending: ending.t },
-    "a pod that had ended by itself was deleted",
+    "the delete of a pod that had ended by itself was sent",
   );
   ws.guestMoves.expected();
 }

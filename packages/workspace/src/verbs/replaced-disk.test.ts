@@ -1,4 +1,4 @@
-import { openWish, patient, type Stage, stage, suspendWish, workspaceId } from "@holdfast/testkit";
+import { openWish, patient, type Stage, settleTasks, stage, suspendWish, workspaceId } from "@holdfast/testkit";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Workspace } from "../workspace.ts";
 
@@ -90,6 +90,43 @@ describe("L16 a disk that was replaced", () => {
     patch.release();
     expect((await on.clock.runUntilSettled(opening)).state).toBe("running");
     expect(record()).toBe(`${claim}=an-empty-one`);
+  });
+
+  it("is accepted without forgetting the others: a claim that could not be read keeps its record", async () => {
+    const unread = "cache-namzu-ws-demo";
+    on.cluster.stored(id).claimTemplates = ["disk", "cache"];
+    on.cluster.stored(id).stamps.volumeClaimUids = `${unread}=kept,${claim}=of-old`;
+    on.cluster.unreadableClaims.add(unread);
+    await new Workspace(id, on.deps).resume(accepting, patient);
+    expect(record()).toContain(`${unread}=kept`);
+    expect(record()).toContain(`${claim}=${on.cluster.claims.get(claim)}`);
+  });
+
+  it("while a start waits for the old pod to go is found before waking, too, like all else that is checked", async () => {
+    for (const spoil of [
+      () => on.cluster.claims.delete(claim),
+      () => {
+        Object.assign(on.cluster.stored(id), {
+          disk: { usable: false, why: "no container mounts it", claims: ["disk"] },
+          generation: on.cluster.stored(id).generation + 1,
+        });
+      },
+    ]) {
+      on.cluster.foreignMode(id, "Running");
+      on.cluster.habits.controller = false;
+      on.cluster.foreignMode(id, "Suspended"); // Its pod carries no deletionTimestamp yet.
+      const resuming = new Workspace(id, on.deps).resume(resumeWish, patient);
+      await settleTasks();
+      spoil();
+      on.cluster.habits.controller = true;
+      on.cluster.observe(id);
+      await expect(resuming).rejects.toMatchObject({
+        reason: expect.stringMatching("^WORKSPACE_(REPLACED|DISK_UNUSABLE)$"),
+      });
+      expect([writes(), on.cluster.stored(id).mode]).toEqual([[], "Suspended"]);
+      on.cluster.claims.set(claim, "uid-of-disk");
+      on.cluster.stored(id).stamps.volumeClaimUids = undefined;
+    }
   });
 
   it("is found also after a start that failed and was suspended again: that suspend records the claims too", async () => {

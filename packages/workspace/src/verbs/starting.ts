@@ -1,4 +1,5 @@
 import { type Deadline, DeadlineExceeded } from "@holdfast/async";
+import { HoldfastError } from "@holdfast/errors";
 import { startTimeout } from "../binding/start-problem.ts";
 import type { Handle } from "../state/handle.ts";
 import { Preempted } from "../transition-queue.ts";
@@ -24,8 +25,14 @@ export async function starting(
     const aftermath = preempted ? "not_woken" : await tidyFailedStart(ws, attempt, presented);
     if (error instanceof CreateUnresolved) seekLateCreate(ws, attempt);
     await leaveStart(ws, presented, preempted);
-    throw withAftermath(presented, aftermath);
+    throw withTaken(withAftermath(presented, aftermath), attempt);
   }
+}
+
+/** L20: a number that was taken is told also where the start then failed: nobody else could tell it. */
+function withTaken(error: unknown, { fencing, held }: StartAttempt): unknown {
+  const isTaken = fencing.t === "take_over" && held !== undefined;
+  return isTaken && error instanceof HoldfastError ? error.withMetadata({ epoch: String(held) }) : error;
 }
 
 async function leaveStart(ws: Handle, error: unknown, preempted: boolean): Promise<void> {

@@ -267,7 +267,7 @@ describe("L26 the flush that belongs to a suspend", () => {
 
   it("is UNREACHABLE within seconds when the guest does not answer", async () => {
     on.guests.agent(pod().uid).health = silence;
-    const { flush } = await on.clock.runUntilSettled(workspace.suspend(suspendWish, patient), 3_001);
+    const { flush } = await on.clock.runUntilSettled(workspace.suspend(suspendWish, patient), 6_001);
     expect(flush.outcome).toBe("unreachable");
   });
 

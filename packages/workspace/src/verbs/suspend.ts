@@ -29,6 +29,8 @@ interface Progress {
   sent: boolean;
   /** Terminals of this service's callers were ended for it. */
   released: boolean;
+  /** How many programs its quiesce ended. Undefined: none was confirmed. */
+  stopped: number | undefined;
 }
 
 /**
@@ -36,7 +38,7 @@ interface Progress {
  * terminals, quiesce, flush, patch, wait. (docs/design/suspend-and-disk.md)
  */
 export async function suspend(ws: Handle, wish: SuspendWish, within: Deadline): Promise<Suspended> {
-  const progress: Progress = { writtenBy: ws.deps.randomId(), sent: false, released: false };
+  const progress: Progress = { writtenBy: ws.deps.randomId(), sent: false, released: false, stopped: undefined };
   try {
     for (let round = 0; ; round += 1) {
       const suspended = await suspendOnce(ws, wish, progress, within);
@@ -48,7 +50,7 @@ export async function suspend(ws: Handle, wish: SuspendWish, within: Deadline): 
     // Whatever broke off between: the suspend may have been written.
     if (ws.state.t === "closing") ws.commit({ t: "suspendUnknown" });
     const isLate = within.expired && error instanceof DeadlineExceeded;
-    throw sayingReleased(isLate ? unconfirmed(ws, within, progress.sent, error) : error, progress);
+    throw sayingEnded(isLate ? unconfirmed(ws, within, progress.sent, error) : error, progress);
   }
 }
 
@@ -62,17 +64,22 @@ async function suspendOnce(
   if (ws.state.t === "gone") throw handleOver(ws, ws.state.why);
   // First, uncached: what is not ours to stop must lose nothing.
   const passed = await gate(ws, wish.fencing ?? unfenced, within);
-  // L34: a delete of ours may still land, and no suspend is sent in its place.
-  if (ws.state.t === "deleting") throw workspaceDeleting(ws);
+  if (ws.state.t === "deleting") throw deleteStands(ws);
   if (isSuspendedAlready(ws, passed)) return nothingToDo(wish, passed);
 
   // Read before the guest is asked, so that a pod which is flushed and replaced afterwards is noticed.
   const pods = await ws.deps.cluster.readPods(passed.sandbox, within);
   if (await releaseSessions(ws, workspaceSuspended(ws, "RELEASED"), within)) progress.released = true;
-  const quiet = await quietDisk(ws, wish, { sandbox: passed.sandbox, pods }, within);
+  const onQuiesced = (stopped: number): void => {
+    progress.stopped = (progress.stopped ?? 0) + stopped;
+  };
+  const quiet = await quietDisk(ws, wish, { sandbox: passed.sandbox, pods, onQuiesced }, within);
 
   const outcome = await writeSuspended(ws, passed, { pods, quiet, progress }, within);
-  if (outcome.t === "moved" || outcome.t === "refused") await releaseHold(ws, quiet.hold);
+  if (outcome.t === "moved" || outcome.t === "refused") {
+    progress.sent = false; // Nothing of it landed, nor can.
+    await releaseHold(ws, quiet.hold);
+  }
   if (outcome.t === "refused") throw outcome.error;
   if (outcome.t === "unknown") throw unconfirmed(ws, within, true, outcome.error);
   if (outcome.t === "moved") return undefined;
@@ -88,6 +95,13 @@ async function suspendOnce(
     if (hasReason(error, "SUSPEND_OVERTAKEN")) await releaseHold(ws, quiet.hold);
     throw error;
   }
+}
+
+/** L34: no suspend is sent in the place of a delete that may still land. One that cannot any more has been turned away: a new handle may go on. */
+function deleteStands(ws: Handle): HoldfastError {
+  if (ws.unresolved.delete) return workspaceDeleting(ws);
+  ws.commit({ t: "deleteRefused" });
+  return handleOver(ws, "delete_refused");
 }
 
 /** L5: nobody wrote since this handle saw it stopped, and there is no epoch to store. */
@@ -158,14 +172,23 @@ function unconfirmed(ws: Handle, within: Deadline, sent: boolean, cause: unknown
   });
 }
 
-/** L29: terminals that were ended for a suspend which then did not happen stay ended, and the error says so. */
-function sayingReleased(error: unknown, { released, sent }: Progress): unknown {
-  if (!released || !(error instanceof HoldfastError)) return error;
-  const stay = " Terminals that were attached through this service were ended for it, and stay so.";
-  return new HoldfastError(error.reason, {
-    message: sent ? error.message : error.message + stay,
-    metadata: { ...error.metadata, sessions_released: "true" },
-    violations: error.violations,
-    cause: error.cause,
+/** L29: what was ended for a suspend which then did not happen stays ended, and the error says so. */
+function sayingEnded(error: unknown, { released, stopped, sent }: Progress): unknown {
+  if (!(error instanceof HoldfastError)) return error;
+  const metadata = {
+    ...error.metadata,
+    ...(released && { sessions_released: "true" }),
+    ...(stopped !== undefined && { programs_stopped: String(stopped) }),
+  };
+  const ended = [
+    released ? " Terminals that were attached through this service were ended for it, and stay so." : "",
+    stopped ? ` Its quiesce ended ${stopped} programs, which stay ended.` : "",
+  ].join("");
+  const { reason, violations, cause } = error;
+  return new HoldfastError(reason, {
+    message: sent ? error.message : error.message + ended,
+    metadata,
+    violations,
+    cause,
   });
 }

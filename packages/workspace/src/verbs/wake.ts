@@ -32,21 +32,18 @@ export async function wake(
     if (!sleeping && epoch === undefined && !ws.unresolved.any) return held(attempt, sandbox, woke);
     if (sleeping) {
       if (ws.state.t === "active") ws.commit({ t: "resumeBegan" }); // Suspended by somebody since it was open here.
-      if (!attempt.acceptReplacedDisk) await assertDiskKept(ws, sandbox, within);
       const ready = await awaitOldPodLeaving(ws, within);
-      if (ready.mode === "Running") {
-        sandbox = ready;
-        continue;
-      }
+      // That may take minutes: what somebody changed or woke meanwhile is judged again.
+      const isAsJudged = ready.mode === sandbox.mode && ready.generation === sandbox.generation;
       sandbox = ready;
+      if (!isAsJudged) continue;
       ({ epoch } = pass(ws, sandbox, attempt.fencing));
+      if (!attempt.acceptReplacedDisk) await assertDiskKept(ws, sandbox, within);
     }
 
     const write = { mode: "Running", from: sandbox, writtenBy: newMark(ws, attempt), epoch, refresh } as const;
     const outcome = await writeMode(ws, write, within);
     if (outcome.t === "applied") {
-      ws.unresolved.suspendResolved();
-      ws.unresolved.deleteResolved();
       attempt.woken ||= sleeping;
       if (sleeping) ws.guestMoves.expected();
       woke ||= sleeping;

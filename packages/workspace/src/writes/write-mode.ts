@@ -78,7 +78,8 @@ export async function writeMode(ws: Handle, write: ModeWrite, within: Deadline):
     if (moved) {
       // The cluster itself wrote, as its controller does into the status. What we sent before tests what is past: it cannot land.
       unanswered = undefined;
-      if (write.stillHolds && !(await write.stillHolds(now.sandbox))) return { t: "moved" };
+      const answer = await stillHolds(write, now.sandbox);
+      if (answer !== "holds") return answer;
     }
     from = now.sandbox;
     if (within.signal.aborted) return unknown(ws, write, unanswered);
@@ -114,6 +115,17 @@ async function readBack(ws: Handle, within: Deadline, attempt: number): Promise<
   }
   if (!sandbox) throw vanished(ws);
   return { t: "read", sandbox };
+}
+
+async function stillHolds(
+  { stillHolds: ask }: ModeWrite,
+  now: SandboxReading,
+): Promise<"holds" | Extract<ModeOutcome, { readonly t: "moved" | "refused" }>> {
+  try {
+    return ask === undefined || (await ask(now)) ? "holds" : { t: "moved" };
+  } catch (error) {
+    return { t: "refused", error: asHoldfastError(error) };
+  }
 }
 
 /** Nothing stands that a patch of ours, answered or not, could change. */

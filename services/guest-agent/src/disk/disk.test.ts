@@ -131,6 +131,17 @@ describe.skipIf(!mayUnshare)("in a pod's own pid namespace (skipped where the ke
     expect(Number(after.text.trim())).toBe(5);
   });
 
+  it("G23 a pod that shares its namespace with others stops only what is its own", async () => {
+    const agent = await agentProcess({ HOLDFAST_POD: "uid/agent" }, undefined, pod(""));
+    const run = await script(agent.link, "own", "echo ready; exec sleep 77");
+    await run.until(() => run.text.includes("ready"));
+    const report = await quiesced(agent);
+    expect(report).toMatchObject({ scope: QuiesceScope.OWNED_SESSIONS, stoppedCount: 1 });
+    const others = await script(agent.link, "others", "cat /proc/[0-9]*/comm | grep -c sleep");
+    expect(await others.end()).toBe(0);
+    expect(others.text.trim()).toBe("1");
+  });
+
   it("G23 lists processes of another uid as not reached, and is no less confirmed", async () => {
     const agent = await agentProcess({}, undefined, {
       ...pod("setpriv --reuid 1001 --regid 1001 --clear-groups"),

@@ -11,16 +11,21 @@ export interface ProcessScope {
 /** The kernel's number of the machine's own pid namespace. In it, PID 1 is not a pod's. */
 const machinesPidNamespace = "pid:[4026531836]";
 
+/** Set by the local node for a pod that is a plain group of processes among others. (docs/design/local-node.md) */
+const sharedPodMark = "HOLDFAST_POD";
+
 /**
  * The whole pod when this agent is PID 1 of the pod's own pid namespace, or its child; else what this agent has started, known by an
  * environment entry that all of it inherits. `helpers` are spared: processes of the agent's own, by pid. Decided once, at the start: later a child of PID 1 may merely have lost its parent.
  */
 export function processScopeOf(marker: string, helpers: ReadonlySet<number>): ProcessScope {
-  return seesWholePod() ? wholePod(helpers) : ownedBy(marker, helpers);
+  return seesWholePod() ? wholePod(helpers) : ownedScope(marker, helpers);
 }
 
 function seesWholePod(): boolean {
   if (process.pid !== 1 && process.ppid !== 1) return false;
+  // A node without namespaces marks its pods so, and may itself be PID 1 of a container: what else runs there is not this pod's.
+  if (process.env[sharedPodMark] !== undefined) return false;
   try {
     // A /proc of another namespace would name strangers by numbers that mean others here.
     const isOwnProc = readlinkSync("/proc/self") === String(process.pid);
@@ -48,7 +53,7 @@ function others(helpers: ReadonlySet<number>): readonly Process[] {
 }
 
 /** What carries the marker, what shares a kernel session with it, and what descends from either. */
-function ownedBy(marker: string, helpers: ReadonlySet<number>): ProcessScope {
+export function ownedScope(marker: string, helpers: ReadonlySet<number>): ProcessScope {
   return {
     kind: "owned-sessions",
     members: () => {

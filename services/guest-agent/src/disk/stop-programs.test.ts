@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Process, readProcess, signalProcess } from "../execution/processes.ts";
 import { eventually, pidOf } from "../testing/agent-process.testing.ts";
-import { type ProcessScope, processScopeOf } from "./process-scope.ts";
+import { ownedScope, type ProcessScope } from "./process-scope.ts";
 import { stopPrograms } from "./stop-programs.ts";
 
 const never = new AbortController().signal;
@@ -12,7 +12,8 @@ const never = new AbortController().signal;
 /** A scope of the test's own, and how to start something in it. */
 function stage(): { readonly scope: ProcessScope; run(script: string): Promise<ChildProcess> } {
   const id = randomUUID();
-  const scope = processScopeOf(`STAGE=${id}`, new Set());
+  // Never the whole pod: the tests may run in a container whose other processes are nobody's to stop.
+  const scope = ownedScope(`STAGE=${id}`, new Set());
   onTestFinished(() => {
     for (const member of scope.members()) signalProcess(member, "SIGKILL");
   });
@@ -136,6 +137,6 @@ describe("stopping what runs", () => {
     let looks = 0;
     const stale: ProcessScope = { kind: "owned-sessions", members: () => (looks++ === 0 ? [former] : []) };
     expect(await stopPrograms(stale, 0, never)).toMatchObject({ stopped: [], left: [] });
-    expect(stateOf(stranger.pid)).toBe("S");
+    await eventually(() => stateOf(stranger.pid) === "S"); // Alive, and not stopped: on a busy machine it may run a moment longer.
   });
 });

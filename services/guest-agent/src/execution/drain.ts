@@ -10,6 +10,8 @@ const silencesMax = 4;
 export class Drain {
   readonly #silenceMs: number;
   #open: number;
+  /** How often an output has said something. */
+  #heard = 0;
   #waiting: PromiseWithResolvers<boolean> | undefined;
   #held = false;
   #silence: NodeJS.Timeout | undefined;
@@ -41,6 +43,7 @@ export class Drain {
 
   /** An output said something. */
   heard(): void {
+    this.#heard += 1;
     if (this.#waiting && !this.#held) this.#armSilence();
   }
 
@@ -56,23 +59,39 @@ export class Drain {
     if (this.#held) return;
     this.#armSilence();
     this.#wholeSinceMs = performance.now();
-    this.#whole = setTimeout(() => this.#settle(false), this.#wholeLeftMs);
+    this.#whole = setTimeout(() => this.#judge(), this.#wholeLeftMs);
   }
 
   #stop(): void {
-    clearTimeout(this.#silence);
-    clearTimeout(this.#whole);
+    this.#disarm();
     this.#wholeLeftMs = Math.max(0, this.#wholeLeftMs - (performance.now() - this.#wholeSinceMs));
   }
 
   #armSilence(): void {
     clearTimeout(this.#silence);
-    this.#silence = setTimeout(() => this.#settle(false), this.#silenceMs);
+    this.#silence = setTimeout(() => {
+      const heard = this.#heard;
+      this.#judge(() => heard === this.#heard);
+    }, this.#silenceMs);
+  }
+
+  /**
+   * The time is over. In an agent that stood still meanwhile it may be over before what was written is read, and timers come first: it
+   * is decided once the outputs have been looked at. (drain.test.ts)
+   */
+  #judge(isSilent = (): boolean => true): void {
+    setImmediate(() => {
+      if (!this.#held && isSilent()) this.#settle(false);
+    });
+  }
+
+  #disarm(): void {
+    clearTimeout(this.#silence);
+    clearTimeout(this.#whole);
   }
 
   #settle(ended: boolean): void {
-    clearTimeout(this.#silence);
-    clearTimeout(this.#whole);
+    this.#disarm();
     this.#waiting?.resolve(ended);
     this.#waiting = undefined;
   }

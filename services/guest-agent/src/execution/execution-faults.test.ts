@@ -171,7 +171,7 @@ describe("readers that come and go", () => {
       return Number(gap?.to ?? 0);
     };
     while ((await written()) < 200 * retainedExecutionLogMaxBytes);
-    expect(agent.rss() - before).toBeLessThan(64 * 1024 * 1024);
+    expect(agent.rss() - before).toBeLessThan(96 * 1024 * 1024); // Of 200 MiB; what passes through is collected late.
     await cancel(link, "yes");
     const late = await attach(link, "yes");
     expect(await late.end()).toBe("SIGTERM");

@@ -6,12 +6,13 @@ import {
   stdinWriteMaxBytes,
 } from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type Router } from "@holdfast/guest-link";
+import { expectBoot } from "../expect-boot.ts";
 import type { Fence } from "../fence/fence.ts";
 import type { Execution } from "./execution.ts";
 import { beyondEnd, type ExecutionTable } from "./execution-table.ts";
 import { executionOf } from "./execution-view.ts";
 import { OutputFollower } from "./output-follower.ts";
-import { parseSignal } from "./signal-group.ts";
+import { parseSignal } from "./signals.ts";
 import { invalid, parseDuration, parseExecutionId, parseStart } from "./start-wish.ts";
 
 /** Serves executions. */
@@ -148,13 +149,4 @@ function mayAct(fence: Fence, epoch: bigint | undefined): boolean {
 function parseOffset(offset: bigint): number {
   if (offset <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(offset);
   throw invalid("from_offset", `is beyond ${Number.MAX_SAFE_INTEGER}`);
-}
-
-function expectBoot(expected: string, bootId: string): void {
-  if (expected === "" || expected === bootId) return;
-  throw new AnsweredError(
-    "GUEST_RESTARTED",
-    "Nothing was done: the guest's agent is another process than the one this call expected, and knows nothing of its commands.",
-    { expected_boot_id: expected, boot_id: bootId },
-  );
 }

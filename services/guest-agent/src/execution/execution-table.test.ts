@@ -7,6 +7,7 @@ import {
   executionIdPattern,
   executionKeptMs,
   executionRecordsMax,
+  executionRequestsMaxBytes,
   executionTombstoneKeptMs,
   orphanAfterMs,
   retainedExecutionKeptMs,
@@ -40,7 +41,7 @@ function tableOf() {
     quiet: new Quiet(),
   });
   onTestFinished(async () => {
-    await table.stop(0);
+    await Promise.allSettled(table.running.map((execution) => execution.end("agent-stopped", 0)));
     rmSync(root, { recursive: true });
   });
   return { table, clock };
@@ -102,6 +103,36 @@ describe("a command that is bound to its client", () => {
 });
 
 describe("records", () => {
+  it("G6 keep no more of what was asked for than their limit: ended ones make room, the oldest first", async () => {
+    const { table } = tableOf();
+    const long = "x".repeat(3 * 1024 * 1024);
+    const count = Math.floor(executionRequestsMaxBytes / long.length) + 5;
+    for (let at = 0; at < count; at += 1) {
+      const { execution } = await table.start(wishOf(`long-${at}`, ["nobody-has-such-a-program", long]), 0);
+      await execution.ended;
+    }
+    const kept = table.all.map(({ wish }) => wish.id);
+    expect(kept.length).toBe(Math.floor(executionRequestsMaxBytes / long.length));
+    expect(kept.at(-1)).toBe(`long-${count - 1}`);
+    expect(kept).not.toContain("long-0");
+  });
+
+  it("G6 of those that run give no room: what does not fit is refused by its setting", async () => {
+    const { table } = tableOf();
+    const parts = Array.from({ length: 16 }, () => "x".repeat(100 * 1024)); // Of what the kernel takes for one argument.
+    const each = 16 * 100 * 1024;
+    for (let at = 0; at < Math.floor(executionRequestsMaxBytes / each) - 1; at += 1) {
+      await table.start(wishOf(`runs-${at}`, ["sh", "-c", "sleep 300", ...parts]), 0);
+    }
+    const more = Array.from({ length: 2 }, (_, at) =>
+      table.start(wishOf(`more-${at}`, ["sh", "-c", "sleep 300", ...parts]), 0),
+    );
+    const results = await Promise.allSettled(more);
+    expect(results.at(-1)).toMatchObject({
+      reason: { reason: "EXECUTION_CAPACITY", metadata: { setting: "executionRequestsMaxBytes" } },
+    });
+  });
+
   it("G6 are kept 60 s, or 10 min when output is retained; then the id stays and is not run again", async () => {
     const { table, clock } = tableOf();
     const plain = await table.start(wishOf("plain", ["true"]), 0);

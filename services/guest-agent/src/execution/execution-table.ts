@@ -1,6 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "@holdfast/async";
-import { type ExecutionId, executionKeptMs, executionRecordsMax, retainedExecutionKeptMs } from "@holdfast/contract";
+import {
+  type ExecutionId,
+  executionKeptMs,
+  executionRecordsMax,
+  executionRequestsMaxBytes,
+  retainedExecutionKeptMs,
+} from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Quiet } from "../disk/quiet.ts";
 import { Execution } from "./execution.ts";
@@ -35,6 +41,7 @@ export class ExecutionTable {
   readonly #expiry = new Map<Execution, number>();
   readonly #budget = new LogBudget();
   readonly #tombstones: Tombstones;
+  #requestBytes = 0;
   #sweepAtMs = Number.POSITIVE_INFINITY;
   #cancelSweep: () => void = () => undefined;
 
@@ -67,7 +74,7 @@ export class ExecutionTable {
   ): Promise<{ readonly execution: Execution; readonly joined: false }> {
     if (fromOffset > 0) throw beyondEnd(wish.id, fromOffset, 0);
     const cwd = directoryOf(wish.cwd, this.#options.workspaceRoot);
-    this.#makeRoom();
+    this.#makeRoom(requestBytesOf(wish));
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const execution = new Execution(wish, `${markerName}=${marker}`, {
       ...this.#options,
@@ -76,11 +83,13 @@ export class ExecutionTable {
     // Before the spawn: an agent process that comes after this one must not run it again (G6).
     this.#tombstones.begin(wish.id, wish.hash);
     this.#records.set(wish.id, execution);
+    this.#requestBytes += requestBytesOf(wish);
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {
       await execution.start(cwd, environment, wish.stdin);
     } catch (error) {
       this.#records.delete(wish.id);
+      this.#requestBytes -= requestBytesOf(wish);
       this.#tombstones.withdraw(wish.id);
       execution.log.dispose();
       throw error;
@@ -113,11 +122,6 @@ export class ExecutionTable {
 
   get unconfirmed(): readonly Execution[] {
     return [...this.#records.values()].filter((execution) => execution.state.t === "unconfirmed");
-  }
-
-  /** Ends everything that runs, and resolves when that is over or found impossible. */
-  async stop(graceMs: number): Promise<void> {
-    await Promise.allSettled(this.running.map((execution) => execution.end("agent-stopped", graceMs)));
   }
 
   #refuseIfBuried(wish: StartWish): void {
@@ -161,25 +165,49 @@ export class ExecutionTable {
     }
   }
 
-  #makeRoom(): void {
-    if (this.#records.size < executionRecordsMax) return;
-    const idle = [...this.#expiry.keys()].filter((execution) => !execution.isFollowed);
-    const leaving = idle.find((execution) => !execution.wish.retainOutput) ?? idle[0];
-    if (leaving === undefined) {
-      throw new AnsweredError(
-        "EXECUTION_CAPACITY",
-        `Nothing was started: the guest already has ${executionRecordsMax} executions (executionRecordsMax). End some.`,
-        { limit: String(executionRecordsMax), setting: "executionRecordsMax" },
-      );
+  /** For one more record, which will keep so many bytes of its request. */
+  #makeRoom(bytes: number): void {
+    for (;;) {
+      const isFull = this.#records.size >= executionRecordsMax;
+      if (!isFull && this.#requestBytes + bytes <= executionRequestsMaxBytes) return;
+      const idle = [...this.#expiry.keys()].filter((execution) => !execution.isFollowed);
+      const leaving = idle.find((execution) => !execution.wish.retainOutput) ?? idle[0];
+      if (leaving === undefined) throw isFull ? tooMany() : tooLong();
+      this.#bury(leaving);
     }
-    this.#bury(leaving);
   }
 
   #bury(execution: Execution): void {
     this.#expiry.delete(execution);
     this.#records.delete(execution.wish.id);
+    this.#requestBytes -= requestBytesOf(execution.wish);
     execution.log.dispose();
   }
+}
+
+/** What an argument costs beside its bytes. */
+const argCostBytes = 24;
+
+/** What a record keeps of its request. */
+function requestBytesOf({ command, args }: StartWish): number {
+  return args.reduce((sum, arg) => sum + Buffer.byteLength(arg) + argCostBytes, Buffer.byteLength(command));
+}
+
+function tooMany(): AnsweredError {
+  return new AnsweredError(
+    "EXECUTION_CAPACITY",
+    `Nothing was started: the guest already has ${executionRecordsMax} executions (executionRecordsMax). End some.`,
+    { limit: String(executionRecordsMax), setting: "executionRecordsMax" },
+  );
+}
+
+function tooLong(): AnsweredError {
+  return new AnsweredError(
+    "EXECUTION_CAPACITY",
+    `Nothing was started: the arguments of what runs already take the ${executionRequestsMaxBytes} bytes that there are for them ` +
+      "(executionRequestsMaxBytes). End some, or pass long arguments as input or files.",
+    { limit: String(executionRequestsMaxBytes), setting: "executionRequestsMaxBytes" },
+  );
 }
 
 function keptMsOf(execution: Execution): number {

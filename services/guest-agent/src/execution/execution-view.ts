@@ -30,7 +30,7 @@ export function executionOf(
 function argsWithin(args: readonly string[], maxBytes: number): readonly string[] {
   let bytes = 0;
   const end = args.findIndex((arg) => {
-    bytes += Buffer.byteLength(arg);
+    bytes += Math.max(1, Buffer.byteLength(arg)); // An empty one is not for nothing.
     return bytes > maxBytes;
   });
   return end === -1 ? args : args.slice(0, end);

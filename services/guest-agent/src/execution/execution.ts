@@ -14,8 +14,9 @@ import { EndingWithdrawn, endProcesses } from "./end-processes.ts";
 import { type LaunchNeeds, launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
-import { type Belonging, membersOf, nowTicks, type Process } from "./processes.ts";
-import { type SignalName, signalGroup } from "./signal-group.ts";
+import { type Belonging, belongingOf, leaderGone, membersOf, type Process, recentMembersOf } from "./processes.ts";
+import { signalGroup } from "./signal-group.ts";
+import type { SignalName } from "./signals.ts";
 import type { StartWish } from "./start-wish.ts";
 import type { Input, InputTaken, InputTurn, StreamedInput } from "./streamed-input.ts";
 
@@ -242,12 +243,7 @@ export class Execution {
     const program: Program = {
       outputs: [stdout, stderr],
       input,
-      belonging: {
-        leader: launched.program.pid,
-        leaderStartTicks: launched.startTicks,
-        startedAtMs: performance.now(),
-        marker: this.#marker,
-      },
+      belonging: belongingOf(launched.program.pid, this.#marker),
       drain: new Drain([stdout, stderr], this.wish.drainMs),
     };
     this.#program = program;
@@ -269,7 +265,7 @@ export class Execution {
 
   #leaderExited(program: Program, status: ExitStatus): void {
     this.#leaderExit = { status, ranMs: this.#clock.monotonicMs() - this.#startedAtMs };
-    program.belonging.leaderGoneTicks = goneTicks();
+    leaderGone(program.belonging);
     this.#leaderGone.resolve();
     this.#cancelTimeout();
     void this.#finish(program);
@@ -293,7 +289,8 @@ export class Execution {
     if (this.#leaderExit === undefined || !(await this.#isConfirmed(program))) return;
     let outputOpen = !(await program.drain.wait());
     if (!(await this.#isConfirmed(program))) return;
-    const leftovers = membersOf(program.belonging).slice(0, leftoversNamedMax);
+    const look = this.wish.killsLeftovers ? membersOf : recentMembersOf;
+    const leftovers = look(program.belonging).slice(0, leftoversNamedMax);
     if (this.wish.killsLeftovers && leftovers.length > 0) {
       if ((await this.#endAll(program, cancelGraceDefaultMs)).length > 0) return;
       outputOpen = !(await program.drain.wait());
@@ -354,15 +351,6 @@ export class Execution {
   #setState(state: ExecutionState): void {
     this.#state = state;
     for (const watcher of [...this.#watchers]) watcher();
-  }
-}
-
-/** 0 where the time cannot be read: then the session alone proves nothing any more. */
-function goneTicks(): number {
-  try {
-    return nowTicks();
-  } catch {
-    return 0; // No descriptor to read it by.
   }
 }
 

@@ -1,9 +1,9 @@
 import { accessSync, closeSync, constants } from "node:fs";
 import { Socket } from "node:net";
 import { AnsweredError } from "@holdfast/guest-link";
+import { codeOf, type NotStarted, notStarted } from "../spawn/not-started.ts";
 import type { Pipe, Pipes } from "../spawn/pipes.ts";
 import type { Program, Spawner } from "../spawn/spawner.ts";
-import { readProcess } from "./processes.ts";
 import { invalid, type StartWish } from "./start-wish.ts";
 import { StreamedInput } from "./streamed-input.ts";
 
@@ -16,10 +16,8 @@ export type Launch =
       readonly stderr: Socket;
       /** Undefined: its input was given whole, or there is none. */
       readonly input: StreamedInput | undefined;
-      readonly startTicks: number;
     }
-  /** As a shell would say it: a result, not a failure. */
-  | { readonly t: "not-started"; readonly code: 126 | 127; readonly message: string };
+  | NotStarted;
 
 /** What programs are started with. */
 export interface LaunchNeeds {
@@ -49,7 +47,7 @@ export async function launch(
   } catch (error) {
     for (const pipe of [out, err, inp]) closeOwnEnd(pipe, pipe === inp ? "write" : "read");
     assertUsable(cwd);
-    return notStarted(command, error);
+    return notStarted(command, error, (code) => noRoom(command, code));
   } finally {
     // The program has its own by now. One left open here would keep the output from ever ending.
     for (const fd of [inp?.readFd, out.writeFd, err.writeFd]) if (fd !== undefined) closeSync(fd);
@@ -57,7 +55,7 @@ export async function launch(
   const [stdout, stderr] = [out, err].map(({ readFd }) => new Socket({ fd: readFd, readable: true, writable: false }));
   if (stdout === undefined || stderr === undefined) throw new Error("a pipe without a reader");
   const input = inp === undefined ? undefined : feed(inp, wish);
-  return { t: "running", program, stdout, stderr, input, startTicks: startTicksOf(program.pid) };
+  return { t: "running", program, stdout, stderr, input };
 }
 
 /** Gives the program the input that it was started with, or leaves that to who asked for it. */
@@ -82,47 +80,10 @@ function closeOwnEnd(pipe: Pipe | undefined, end: "read" | "write"): void {
   if (pipe !== undefined) closeSync(end === "read" ? pipe.readFd : pipe.writeFd);
 }
 
-/** 0 where it cannot be read: then the number alone proves nothing, and what is the program's is known by its marker. */
-function startTicksOf(pid: number): number {
-  try {
-    return readProcess(pid)?.startTicks ?? 0;
-  } catch {
-    return 0; // The program runs: for want of a descriptor to look at it, it is not called unstarted.
-  }
-}
-
-function notStarted(command: string, error: unknown): Launch {
-  const code = codeOf(error);
-  switch (code) {
-    case "ENOENT":
-    case "ENOTDIR":
-      return { t: "not-started", code: 127, message: `${command}: no such program` };
-    case "EAGAIN":
-    case "ENOMEM":
-    case "EMFILE":
-    case "ENFILE":
-      throw noRoom(command, code);
-    case "E2BIG":
-      throw new AnsweredError(
-        "INVALID_REQUEST",
-        `${command} was not started: its arguments and environment together are longer than the kernel takes (E2BIG).`,
-        { field: "args" },
-      );
-    default: {
-      const why = code || (error instanceof Error ? error.message : String(error));
-      return { t: "not-started", code: 126, message: `${command}: cannot be executed (${why})` };
-    }
-  }
-}
-
 function noRoom(command: string, code: string): AnsweredError {
   return new AnsweredError(
     "EXECUTION_CAPACITY",
     `${command} was not started: the guest has no room for another process (${code}). End something and try again.`,
     { cause: code },
   );
-}
-
-function codeOf(error: unknown): string {
-  return typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
 }

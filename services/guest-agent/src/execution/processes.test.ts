@@ -2,7 +2,17 @@ import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { eventually } from "../testing/agent-process.testing.ts";
-import { type Belonging, isGone, membersOf, nowTicks, type Process, readProcess, signalProcess } from "./processes.ts";
+import {
+  type Belonging,
+  belongingOf,
+  isGone,
+  membersOf,
+  nowTicks,
+  type Process,
+  readProcess,
+  recentMembersOf,
+  signalProcess,
+} from "./processes.ts";
 
 const marker = "HOLDFAST_EXECUTION=processes.test/1";
 
@@ -13,15 +23,9 @@ function leader(text: string): Belonging {
     stdio: "ignore",
     env: { ...process.env, HOLDFAST_EXECUTION: marker.split("=")[1] },
   });
-  const pid = child.pid ?? 0;
-  const command = {
-    leader: pid,
-    leaderStartTicks: readProcess(pid)?.startTicks ?? 0,
-    startedAtMs: performance.now(),
-    marker,
-  };
+  const command = belongingOf(child.pid ?? 0, marker);
   onTestFinished(() => {
-    for (const member of membersOf({ ...command, startedAtMs: 0 })) signalProcess(member, "SIGKILL");
+    for (const member of membersOf(command)) signalProcess(member, "SIGKILL");
   });
   return command;
 }
@@ -43,8 +47,12 @@ describe("the processes of a command", () => {
     const foreign = spawn("sleep", ["305"], { detached: true, stdio: "ignore" });
     onTestFinished(() => void foreign.kill("SIGKILL"));
     expect(membersOf(command).some(({ pid }) => pid === foreign.pid)).toBe(false);
-    // The same, whether looked at one by one or in a scan of /proc.
-    expect(namesOf({ ...command, startedAtMs: performance.now() - 1e9 })).toEqual(namesOf(command));
+    const recentNames = (looked: Belonging) =>
+      recentMembersOf(looked)
+        .map(({ name }) => name)
+        .sort();
+    expect(recentNames(command)).toEqual(namesOf(command));
+    expect(recentNames({ ...command, pidLap: -1 })).toEqual(namesOf(command));
   });
 
   it("are not those of a later session under the same number", async () => {
@@ -62,7 +70,7 @@ describe("the processes of a command", () => {
     const daemon = spawn("sh", ["-c", "sleep 303 & exit 0"], { detached: true, stdio: "ignore" });
     const leader = daemon.pid ?? 0;
     const leaderStartTicks = readProcess(leader)?.startTicks ?? 0;
-    const theirs = { leader, leaderStartTicks, startedAtMs: performance.now(), marker: "HOLDFAST_EXECUTION=stranger" };
+    const theirs = belongingOf(leader, "HOLDFAST_EXECUTION=stranger");
     await new Promise((resolve) => daemon.once("exit", resolve));
     onTestFinished(() => {
       for (const member of membersOf(theirs)) signalProcess(member, "SIGKILL");

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { lastPid, PidLaps } from "./pid-laps.ts";
 
 /** One process as the kernel shows it. `startTicks` tells a pid from its reuse. */
 export interface Process {
@@ -17,8 +18,8 @@ export interface Belonging {
   /** The leader's pid, which is also its kernel session and process group. */
   readonly leader: number;
   readonly leaderStartTicks: number;
-  /** When it was started, on the clock of performance.now(). */
-  readonly startedAtMs: number;
+  /** In which the leader's pid was given out. */
+  readonly pidLap: number;
   /** An environment entry that only this command's processes inherit, `NAME=value`. */
   readonly marker: string;
   /**
@@ -28,10 +29,33 @@ export interface Belonging {
   leaderGoneTicks?: number;
 }
 
-/** A command younger than this cannot have seen the pids of its namespace go round. */
-const pidsGoRoundMs = 2_000;
 /** Looking at more pids than this one by one costs more than listing those there are. */
 const directLooksMax = 32;
+
+const pidLaps = new PidLaps();
+
+/** What is known of a command whose leader was started just now. */
+export function belongingOf(leader: number, marker: string): Belonging {
+  return { leader, leaderStartTicks: startTicksOf(leader), pidLap: pidLaps.see(leader), marker };
+}
+
+/** Its leader has exited just now. */
+export function leaderGone(command: Belonging): void {
+  try {
+    command.leaderGoneTicks = nowTicks();
+  } catch {
+    command.leaderGoneTicks = 0; // No descriptor to read the time by: the session alone proves nothing any more.
+  }
+}
+
+/** 0 where it cannot be read: then the number alone proves nothing, and what is the program's is known by its marker. */
+function startTicksOf(pid: number): number {
+  try {
+    return readProcess(pid)?.startTicks ?? 0;
+  } catch {
+    return 0; // The program runs: for want of a descriptor to look at it, it is not called unstarted.
+  }
+}
 
 /** Undefined when there is no such process any more. Throws where that cannot be known, as without free descriptors. */
 export function readProcess(pid: number): Process | undefined {
@@ -70,12 +94,31 @@ export function isGone(process: Process | undefined): boolean {
  * descends from either. A process that left the session, lost its parent and cleared its environment is not found.
  */
 export function membersOf(command: Belonging): Process[] {
+  return membersAmong(allPids(), command);
+}
+
+/**
+ * The same at the cost of what was started since the leader, instead of a look at everything on the machine, which a command's end must
+ * not cost: for what is told, not for what is confirmed. In a storm of forks that fail, pids can go round unseen.
+ */
+export function recentMembersOf(command: Belonging): Process[] {
+  const last = lastPid();
+  if (pidLaps.see(last) !== command.pidLap) return membersOf(command);
+  const count = last - command.leader + 1;
+  const pids =
+    count <= directLooksMax
+      ? Array.from({ length: count }, (_, at) => command.leader + at)
+      : allPids().filter((pid) => pid >= command.leader && pid <= last);
+  return membersAmong(pids, command);
+}
+
+function membersAmong(pids: readonly number[], command: Belonging): Process[] {
   const { leader, leaderStartTicks, leaderGoneTicks } = command;
   const candidates: Process[] = [];
   let reused = false;
   // A session's number is not given again while it has members. Without one from the leader's time, it may be a stranger's.
   let continued = leaderGoneTicks === undefined;
-  for (const pid of candidatePidsOf(command)) {
+  for (const pid of pids) {
     if (pid <= 1 || pid === process.pid) continue;
     const found = readProcess(pid);
     if (found === undefined || found.startTicks < leaderStartTicks) continue;
@@ -97,16 +140,7 @@ export function membersOf(command: Belonging): Process[] {
   return [...members.values()];
 }
 
-/**
- * The pids that a command's processes can have. Pids are given out upwards, so those of a short command lie between its leader's and
- * the last one given, unless the count has begun anew since: after most commands that is a handful instead of a scan of /proc.
- */
-function candidatePidsOf(command: Belonging): readonly number[] {
-  if (performance.now() - command.startedAtMs < pidsGoRoundMs) {
-    const lastPid = Number(readFileSync("/proc/loadavg", "utf8").trim().split(" ").at(-1));
-    const count = lastPid - command.leader + 1;
-    if (count >= 1 && count <= directLooksMax) return Array.from({ length: count }, (_, at) => command.leader + at);
-  }
+function allPids(): readonly number[] {
   return readdirSync("/proc").map(Number).filter(Number.isInteger);
 }
 

@@ -8,7 +8,14 @@ import {
   OnDisconnect,
   type StartExecutionRequest,
 } from "@holdfast/api/holdfast/guest/v1/execution_pb";
-import { drainDefaultMs, drainMaxMs, type ExecutionId, isExecutionId, stdinMaxBytes } from "@holdfast/contract";
+import {
+  drainDefaultMs,
+  drainMaxMs,
+  type ExecutionId,
+  isExecutionId,
+  pathMaxBytes,
+  stdinMaxBytes,
+} from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import { isWithin } from "./command-environment.ts";
 
@@ -37,6 +44,7 @@ export function parseStart(request: StartExecutionRequest): StartWish {
   const id = parseExecutionId(request.executionId);
   const command = request.command;
   if (command === undefined || command.command === "") throw invalid("command", "must not be empty");
+  assertName(command.command);
   for (const [at, text] of [command.command, ...command.args].entries()) {
     if (text.includes("\0")) throw invalid(at === 0 ? "command" : `args[${at - 1}]`, "must not contain NUL");
   }
@@ -65,6 +73,11 @@ export function parseStart(request: StartExecutionRequest): StartWish {
     drainMs,
     hash: hashOf(command, timeoutMs),
   };
+}
+
+/** Refuses a program's name that the kernel would not take: records and answers quote it. */
+export function assertName(command: string): void {
+  if (Buffer.byteLength(command) > pathMaxBytes) throw invalid("command", `is longer than ${pathMaxBytes} bytes`);
 }
 
 /** Refuses what cannot name an execution. */
@@ -127,5 +140,5 @@ function hashOf(command: Command, timeoutMs: number | undefined): string {
 
 /** A request that cannot be served as it is. */
 export function invalid(field: string, description: string): AnsweredError {
-  return new AnsweredError("INVALID_REQUEST", `Nothing was started: ${field} ${description}.`, { field });
+  return new AnsweredError("INVALID_REQUEST", `Nothing was done: ${field} ${description}.`, { field });
 }

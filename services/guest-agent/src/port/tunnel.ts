@@ -1,4 +1,4 @@
-import { connect, type Socket } from "node:net";
+import { connect, type NetConnectOpts, type Socket } from "node:net";
 import { ConnectResponseSchema } from "@holdfast/api/holdfast/guest/v1/port_pb";
 import { tunnelConnectTimeoutMs } from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type Upload } from "@holdfast/guest-link";
@@ -16,8 +16,16 @@ export class Tunnel {
   readonly #stream: AgentStream;
   readonly #upload: Upload;
   readonly #target: TunnelTarget;
+  readonly #dial: (options: NetConnectOpts) => Socket;
   readonly #over = Promise.withResolvers<void>();
-  constructor(stream: AgentStream, upload: Upload, target: TunnelTarget) {
+
+  constructor(
+    stream: AgentStream,
+    upload: Upload,
+    target: TunnelTarget,
+    dial: (options: NetConnectOpts) => Socket = connect,
+  ) {
+    this.#dial = dial;
     this.#stream = stream;
     this.#upload = upload;
     this.#target = target;
@@ -34,7 +42,7 @@ export class Tunnel {
     const { signal } = this.#stream.context;
     const gone = (): void => this.end(signal.reason);
     signal.addEventListener("abort", gone, { once: true });
-    const socket = connect({ ...this.#target, allowHalfOpen: true, noDelay: true });
+    const socket = this.#dial({ ...this.#target, allowHalfOpen: true, noDelay: true });
     try {
       if (signal.aborted) gone();
       await Promise.race([this.#connected(socket), this.#over.promise]);
@@ -100,7 +108,10 @@ export class Tunnel {
       for (const part of parts) ready = socket.write(part);
       if (!ready) await drained(socket);
     }
-    await new Promise<void>((resolve) => socket.end(resolve));
+    // Not the callback of `end`: that comes for a failure too, before the error that names it.
+    const finished = new Promise<void>((resolve) => socket.once("finish", resolve));
+    socket.end();
+    await finished;
   }
 
   #say(event: "connected" | "closed"): void {

@@ -84,14 +84,14 @@ export class Attachments {
     if (kept.mode === "exclusive") this.#options.onAttended(false, clientClosed);
   }
 
-  /** Ends an attachment at its client's wish, its stream as well. */
-  detach(id: string, clientClosed: boolean): void {
+  /** Ends an attachment at its client's wish, its stream as well. Returns what it was. */
+  detach(id: string, clientClosed: boolean): AttachMode {
     const kept = this.#require(id);
     const { stream } = kept;
-    const why = this.#letGo(id);
-    this.#remove(kept, why);
+    const why = this.#remove(kept, this.#letGo(id));
     stream?.end(why);
     if (kept.mode === "exclusive") this.#options.onAttended(false, clientClosed);
+    return kept.mode;
   }
 
   /** The one of this id if it may write. Throws ATTACHMENT_NOT_FOUND, or why it is over. */
@@ -169,22 +169,23 @@ export class Attachments {
 
   #endBecause(kept: Kept, why: AnsweredError): void {
     const { stream } = kept;
-    this.#remove(kept, why);
-    stream?.end(why);
+    const told = this.#remove(kept, why);
+    stream?.end(told);
     if (kept.mode === "exclusive" && stream !== undefined) this.#options.onAttended(false, false);
   }
 
-  /** From here on its id answers `why`. */
-  #remove(kept: Kept, why: AnsweredError): void {
+  /** From here on its id answers `why`, in the words that this returns. */
+  #remove(kept: Kept, why: AnsweredError): AnsweredError {
     this.#kept.delete(kept.id);
     kept.cancelExpiry();
     kept.forget();
     kept.stream = undefined;
-    kept.input?.end(why);
+    const told = kept.input?.end(why) ?? why;
     if (this.#exclusive === kept) this.#exclusive = undefined;
-    this.#over.set(kept.id, why);
+    this.#over.set(kept.id, told);
     const [oldest] = this.#over.keys();
     if (this.#over.size > attachmentsRememberedMax && oldest !== undefined) this.#over.delete(oldest);
+    return told;
   }
 
   /** Those without a stream are bounded, the oldest observer goes first. */

@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import { ReadStream } from "node:tty";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { TerminalCalls, TerminalSize } from "../libc/terminal-calls.ts";
+import { codeOf, type NotStarted, notStarted } from "../spawn/not-started.ts";
 import type { Pipes } from "../spawn/pipes.ts";
 import type { ExitStatus, Program, ProgramStart, Spawner } from "../spawn/spawner.ts";
 import type { SessionWish } from "./session-wish.ts";
@@ -33,10 +34,7 @@ export interface SessionProgram {
   readonly exited: Promise<ExitStatus>;
 }
 
-export type SessionLaunch =
-  | { readonly t: "running"; readonly program: SessionProgram }
-  /** As a shell would say it: a result, not a failure. */
-  | { readonly t: "not-started"; readonly code: 126 | 127; readonly message: string };
+export type SessionLaunch = { readonly t: "running"; readonly program: SessionProgram } | NotStarted;
 
 const shells = ["/bin/bash", "/bin/sh"];
 
@@ -54,7 +52,7 @@ export async function launchSession(
     const program = await (wish.kind === "terminal" ? onTerminal(wish.size, start, calls) : detached(start, calls));
     return { t: "running", program };
   } catch (error) {
-    return notStarted(wish, command, error);
+    return notStarted(command, error, (code) => noRoom(wish, code));
   }
 }
 
@@ -108,32 +106,6 @@ async function closedUnless<T>(fd: number, take: () => Promise<T>): Promise<T> {
   }
 }
 
-function notStarted(wish: SessionWish, command: string, error: unknown): SessionLaunch {
-  if (error instanceof AnsweredError) throw error;
-  const code = codeOf(error);
-  switch (code) {
-    case "ENOENT":
-    case "ENOTDIR":
-      return { t: "not-started", code: 127, message: `${command}: no such program` };
-    case "EAGAIN":
-    case "ENOMEM":
-    case "EMFILE":
-    case "ENFILE":
-    case "ENOSPC": // Of terminals: the kernel has a limit.
-      throw noRoom(wish, code);
-    case "E2BIG":
-      throw new AnsweredError(
-        "INVALID_REQUEST",
-        `${command} was not started: its arguments and environment together are longer than the kernel takes (E2BIG).`,
-        { field: "args" },
-      );
-    default: {
-      const why = code || (error instanceof Error ? error.message : String(error));
-      return { t: "not-started", code: 126, message: `${command}: cannot be executed (${why})` };
-    }
-  }
-}
-
 function shellOf(env: Readonly<Record<string, string>>): string {
   const { SHELL = "" } = env;
   return [SHELL, ...shells].find(isExecutable) ?? "/bin/sh";
@@ -155,8 +127,4 @@ function noRoom({ id }: SessionWish, code: string): AnsweredError {
     `Session ${id} was not started: the guest has no room for another process or terminal (${code}). End something and try again.`,
     { session_id: id, cause: code },
   );
-}
-
-function codeOf(error: unknown): string {
-  return typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
 }

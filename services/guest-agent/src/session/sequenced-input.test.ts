@@ -123,6 +123,40 @@ describe("input", () => {
     expect(state.text).toBe("ab");
   });
 
+  it("G18 G19 a message that stays half written is told as that, whoever it was that ended it", async () => {
+    const over = new AnsweredError("ATTACHMENT_DISPLACED", "Displaced.", { last_sequence: "0" });
+    const displaced = terminal(2);
+    const cut = displaced.put(1, "abcd");
+    await turn();
+    displaced.input.end(over);
+    const half = { sequence: "1", written: "2" };
+    await expect(cut).rejects.toMatchObject({
+      reason: "ATTACHMENT_DISPLACED",
+      metadata: { last_sequence: "0", ...half },
+    });
+    // Whoever asks again is told the same.
+    await expect(displaced.put(1, "abcd")).rejects.toMatchObject({ metadata: half });
+
+    const fenced = terminal(2);
+    let mayWrite = true;
+    const refused = fenced.put(1, "abcd", never, () => {
+      if (!mayWrite) throw new AnsweredError("HOLDER_EPOCH_SUPERSEDED", "Superseded.");
+    });
+    await turn();
+    mayWrite = false;
+    fenced.clock.pass(1_000);
+    await expect(refused).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED", metadata: half });
+
+    const whole = terminal();
+    await whole.put(1, "abcd");
+    whole.input.end(over);
+    const { metadata } = await whole.put(2, "x").then(
+      () => expect.fail("written"),
+      (error) => error,
+    );
+    expect(metadata).toEqual({ last_sequence: "0" });
+  });
+
   it("G18 tells all who wait why it is over", async () => {
     const { put, input } = terminal(0);
     const reasons = [put(1, "a"), put(1, "a"), put(2, "b")].map((call) => call.catch((error) => error.reason));

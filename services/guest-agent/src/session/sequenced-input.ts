@@ -48,10 +48,23 @@ export class SequencedInput {
     return this.#next;
   }
 
-  /** Nothing is written from here on; those who wait are told why. The first call counts. */
-  end(why: AnsweredError): void {
-    this.#over ??= why;
+  /** Nothing is written from here on; those who wait are told why, in the words that it answers. The first call counts. */
+  end(why: AnsweredError): AnsweredError {
+    this.#over ??= this.withHalf(why);
     this.#wake();
+    return this.#over;
+  }
+
+  /** The same answer, which also says how much is written of a message that was begun: what stands in the terminal is never left open. */
+  withHalf(why: AnsweredError): AnsweredError {
+    const { written = 0, data } = this.#partial ?? {};
+    if (written === 0 || data === undefined) return why;
+    const sequence = String(this.#next);
+    return new AnsweredError(
+      why.reason,
+      `${why.message} Of input ${sequence} the first ${written} of ${data.length} bytes were written.`,
+      { ...why.metadata, sequence, written: String(written) },
+    );
   }
 
   /**
@@ -107,7 +120,7 @@ export class SequencedInput {
       for (let waitMs = fullFirstMs; ; ) {
         if (this.#over) throw this.#over;
         signal.throwIfAborted();
-        admit();
+        this.#admit(admit);
         const taken = partial.written < data.length ? this.#write(data.subarray(partial.written)) : 0;
         partial.written += taken;
         if (partial.written >= data.length) break;
@@ -119,6 +132,14 @@ export class SequencedInput {
     } finally {
       this.#writing = false;
       this.#wake();
+    }
+  }
+
+  #admit(admit: () => void): void {
+    try {
+      admit();
+    } catch (error) {
+      throw error instanceof AnsweredError ? this.withHalf(error) : error;
     }
   }
 

@@ -4,7 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { OpenSessionRequestSchema, SessionKind } from "@holdfast/api/holdfast/guest/v1/session_pb";
-import { attachmentKeptMs, isSessionId, sessionKeptMs } from "@holdfast/contract";
+import {
+  attachmentKeptMs,
+  isSessionId,
+  linkMessageMaxBytes,
+  pathMaxBytes,
+  sessionArgsMaxBytes,
+  sessionKeptMs,
+  sessionsMax,
+} from "@holdfast/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Quiet } from "../disk/quiet.ts";
 import { HandClock } from "../testing/hand-clock.testing.ts";
@@ -98,6 +106,25 @@ describe("a program that is bound to its client", () => {
 });
 
 describe("the record of a session", () => {
+  it("G16 fits one list with all others, whatever their arguments", () => {
+    const wishOf = (bytes: number) =>
+      create(OpenSessionRequestSchema, {
+        sessionId: "s",
+        kind: SessionKind.TERMINAL,
+        command: "true",
+        args: ["\u00fc".repeat(bytes / 2 - 2)],
+      });
+    expect(parseOpen(wishOf(sessionArgsMaxBytes)).args).toHaveLength(1);
+    expect(() => parseOpen(wishOf(sessionArgsMaxBytes + 2))).toThrow(
+      expect.objectContaining({
+        reason: "INVALID_REQUEST",
+        metadata: expect.objectContaining({ setting: "sessionArgsMaxBytes" }),
+      }),
+    );
+    const restOfRowBytes = 2 * pathMaxBytes + 1_024; // The program's name, and once more where it could not be started.
+    expect(sessionsMax * (sessionArgsMaxBytes + restOfRowBytes)).toBeLessThan(linkMessageMaxBytes);
+  });
+
   it("G16 is kept 10 min after the end, then its id is forgotten", async () => {
     const { clock, open, table, directory } = stage();
     const session = await open("s");
@@ -111,6 +138,18 @@ describe("the record of a session", () => {
     expect(() => table.require(session.wish.id)).toThrow(expect.objectContaining({ reason: "SESSION_NOT_FOUND" }));
     expect(lostIn(directory)).toBeUndefined();
     expect(clock.waiting).toBe(0);
+  });
+
+  it("G16 leaves nothing behind when its id is taken again before that", async () => {
+    const { clock, open, table } = stage();
+    for (let times = 0; times < 3; times += 1) {
+      const session = await open("s", false);
+      process.kill(session.pid, "SIGKILL");
+      await session.ended;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(table.all).toHaveLength(1);
+    expect(clock.waiting).toBe(1); // Of the last one.
   });
 
   it("B32 a session is not started when its id cannot be kept", async () => {

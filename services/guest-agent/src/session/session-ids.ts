@@ -40,19 +40,35 @@ export class SessionIds {
 
   /**
    * Before the start. A process that is killed needs no fsync: what was written is the kernel's. Throws AnsweredError when it cannot be
-   * kept: a program that another agent process would know nothing of is not started.
+   * kept: a program that another agent process would know nothing of is not started. Returns how to take it back, if nothing was.
    */
-  remember(id: SessionId): void {
+  remember(id: SessionId): () => void {
+    const lostWith = this.#lost.get(id);
+    const takeBack = (): void => {
+      if (lostWith === undefined) this.forget(id);
+      else this.#loseAgain(id, lostWith);
+    };
     try {
       writeFileSync(this.#fileOf(id), this.#bootId, { mode: 0o600 });
     } catch (error) {
+      if (lostWith === undefined) this.forget(id); // What may have been written in part would call it lost.
       throw notKept(id, error);
     }
     this.#lost.delete(id);
+    return takeBack;
   }
 
   forget(id: SessionId): void {
     rmSync(this.#fileOf(id), { force: true });
+  }
+
+  #loseAgain(id: SessionId, bootId: string): void {
+    this.#lost.set(id, bootId);
+    try {
+      writeFileSync(this.#fileOf(id), bootId, { mode: 0o600 });
+    } catch (error) {
+      console.error(`session ${id}: the next agent process will take it for this one's:`, error); // Lost all the same.
+    }
   }
 
   #fileOf(id: SessionId): string {

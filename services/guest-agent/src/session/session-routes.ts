@@ -18,7 +18,9 @@ import {
 } from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type CallContext, type Router } from "@holdfast/guest-link";
 import { membersOf } from "../execution/processes.ts";
+import { parseSignal } from "../execution/signals.ts";
 import { invalid } from "../execution/start-wish.ts";
+import { expectBoot } from "../expect-boot.ts";
 import type { Fence } from "../fence/fence.ts";
 import { endSession } from "./end-session.ts";
 import type { Session } from "./session.ts";
@@ -26,7 +28,6 @@ import { SessionFollower } from "./session-follower.ts";
 import { rowOf } from "./session-rows.ts";
 import type { SessionTable } from "./session-table.ts";
 import { parseOpen, parseSessionId, parseSize } from "./session-wish.ts";
-import { parseSignal } from "./signals.ts";
 
 export interface SessionsServed {
   readonly table: SessionTable;
@@ -75,7 +76,11 @@ export function routeSessions(router: Router, served: SessionsServed): void {
     .unary(method.detachSession, async (request, { epoch }) => {
       const session = required(request.sessionId);
       fence.admit(epoch);
-      session.attachments.detach(request.attachmentId, request.clientClosed);
+      const mode = session.attachments.detach(request.attachmentId, request.clientClosed);
+      // Whoever lets go before a suspend relies on it: what was bound to the client is gone when this is answered.
+      if (mode === "exclusive" && request.clientClosed && session.wish.clientBound) {
+        await endSession(session, "SIGKILL", () => fence.admit(epoch));
+      }
       return {};
     });
 }
@@ -107,11 +112,11 @@ async function attach(served: SessionsServed, request: AttachSessionRequest, str
           whileHeld: (end) => fence.onRaise(epoch, end),
         })
       : undefined;
-  if (size !== undefined && attachment !== undefined) session.resize(size);
   if (attachment !== undefined) {
     void stream.callerEnd.then((end) => {
       session.attachments.leave(attachment, attached, end.t === "ended" && end.clientClosed);
     });
+    if (size !== undefined) session.resize(size);
   }
   await follower.run({
     attachmentId: attachment?.id ?? "",
@@ -136,10 +141,12 @@ async function write(session: Session, fence: Fence, request: WriteSessionReques
     return { nextSequence: BigInt(next) };
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EIO")) throw error;
-    throw new AnsweredError(
-      "ATTACHMENT_NOT_FOUND",
-      `Input ${sequence} was not written: nobody reads the terminal of session ${session.wish.id} any more, its program is ending.`,
-      { session_id: session.wish.id, attachment_id: attachmentId },
+    throw input.withHalf(
+      new AnsweredError(
+        "ATTACHMENT_NOT_FOUND",
+        `Input ${sequence} was not written to its end: nobody reads the terminal of session ${session.wish.id} any more, its program is ending.`,
+        { session_id: session.wish.id, attachment_id: attachmentId },
+      ),
     );
   }
 }
@@ -219,13 +226,4 @@ function offsetIn({ log, wish }: Session, offset: bigint): number {
 
 function assertTerminal({ wish }: Session): void {
   if (wish.kind !== "terminal") throw invalid("session_id", `names a detached program, which has no terminal`);
-}
-
-function expectBoot(expected: string, bootId: string): void {
-  if (expected === "" || expected === bootId) return;
-  throw new AnsweredError(
-    "GUEST_RESTARTED",
-    "Nothing was done: the guest's agent is another process than the one this call expected, and knows nothing of its sessions.",
-    { expected_boot_id: expected, boot_id: bootId },
-  );
 }

@@ -46,6 +46,8 @@ export class SessionTable {
   readonly #options: SessionTableOptions;
   /** In the order in which they were opened. */
   readonly #sessions = new Map<SessionId, Session>();
+  /** Of those that have ended: how to leave them their place for good. */
+  readonly #cancelExpiry = new Map<Session, () => void>();
   /** Ids of which the program is being started. */
   readonly #opening = new Set<SessionId>();
   /** Each ring is bounded by itself; together they cannot exceed this. */
@@ -97,12 +99,13 @@ export class SessionTable {
     const session = new Session(wish, `${markerName}=${marker}`, { clock, calls, budget: this.#budget });
     // The former one keeps its place until the new one runs: what it wrote can be read as long as nothing took its place.
     this.#opening.add(wish.id);
+    let takeBack = (): void => undefined;
     try {
-      ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
+      takeBack = ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
       await session.start(cwd, { ...environment, ...wish.env, [markerName]: marker });
     } catch (error) {
       session.dispose();
-      if (former === undefined) ids.forget(wish.id);
+      if (former === undefined) takeBack();
       throw error;
     } finally {
       this.#opening.delete(wish.id);
@@ -110,8 +113,16 @@ export class SessionTable {
     if (this.#sessions.get(wish.id) === former && former !== undefined) this.#remove(former);
     else this.#makeRoom();
     this.#sessions.set(wish.id, session);
-    void session.ended.then(() => clock.schedule(sessionKeptMs, () => this.#expire(session)));
+    void session.ended.then(() => this.#hasEnded(session));
     return session;
+  }
+
+  #hasEnded(session: Session): void {
+    if (this.#sessions.get(session.wish.id) !== session) return; // Another has its id by now.
+    this.#cancelExpiry.set(
+      session,
+      this.#options.clock.schedule(sessionKeptMs, () => this.#forget(session)),
+    );
   }
 
   #assertRoom(): void {
@@ -131,10 +142,6 @@ export class SessionTable {
     if (first) this.#forget(first);
   }
 
-  #expire(session: Session): void {
-    if (this.#sessions.get(session.wish.id) === session) this.#forget(session);
-  }
-
   #forget(session: Session): void {
     this.#remove(session);
     this.#options.ids.forget(session.wish.id);
@@ -142,6 +149,8 @@ export class SessionTable {
 
   #remove(session: Session): void {
     this.#sessions.delete(session.wish.id);
+    this.#cancelExpiry.get(session)?.();
+    this.#cancelExpiry.delete(session);
     session.dispose();
   }
 }

@@ -1,6 +1,7 @@
 import { SessionKind as KindOnWire, type OpenSessionRequest } from "@holdfast/api/holdfast/guest/v1/session_pb";
-import { isSessionId, type SessionId } from "@holdfast/contract";
-import { invalid } from "../execution/start-wish.ts";
+import { isSessionId, type SessionId, sessionArgsMaxBytes } from "@holdfast/contract";
+import { AnsweredError } from "@holdfast/guest-link";
+import { assertName, invalid } from "../execution/start-wish.ts";
 import type { TerminalSize } from "../libc/terminal-calls.ts";
 
 export type SessionKind = "terminal" | "detached";
@@ -32,6 +33,8 @@ export function parseOpen(request: OpenSessionRequest): SessionWish {
     if (request.size) throw invalid("size", "is a terminal's, and a detached program has none");
     if (clientBound) throw invalid("client_bound", "is a terminal's: a detached program has no client");
   }
+  assertName(command);
+  assertListable(args);
   if (login && command !== "") throw invalid("login", "is the shell's: leave the command out");
   if (command === "" && args.length > 0) throw invalid("args", "need a command");
   for (const [at, text] of [command, ...args].entries()) {
@@ -44,6 +47,19 @@ export function parseOpen(request: OpenSessionRequest): SessionWish {
   if (cwd.includes("\0")) throw invalid("cwd", "must not contain NUL");
   const size = parseSize(request.size) ?? sizeDefault;
   return { id, kind, command, args, cwd, env, size, login, clientBound };
+}
+
+/** What an argument costs in a list beside its bytes. */
+const argCostBytes = 4;
+
+function assertListable(args: readonly string[]): void {
+  const bytes = args.reduce((sum, arg) => sum + Buffer.byteLength(arg) + argCostBytes, 0);
+  if (bytes <= sessionArgsMaxBytes) return;
+  throw new AnsweredError(
+    "INVALID_REQUEST",
+    `Nothing was started: args take ${bytes} bytes, and those of a session at most ${sessionArgsMaxBytes} (sessionArgsMaxBytes). Pass what is long as a file or input.`,
+    { field: "args", bytes: String(bytes), limit: String(sessionArgsMaxBytes), setting: "sessionArgsMaxBytes" },
+  );
 }
 
 /** Refuses what cannot name a session. */

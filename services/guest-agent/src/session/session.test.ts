@@ -662,6 +662,7 @@ describe("a stop of the agent", () => {
     await openTerminal(agent.link, "shell", { command: "/bin/sh", args: ["-i"] }); // Ignores SIGTERM.
     const [polite, shell] = [await attachTo(agent.link, "polite"), await attachTo(agent.link, "shell")];
     await polite.until(() => polite.text.includes("up"));
+    await shell.until(() => shell.text !== ""); // Its prompt: it ignores SIGTERM from then on.
     agent.child.kill("SIGTERM");
     await eventually(() => agent.log().includes("stopping"));
     await expect(openTerminal(agent.link, "late", { command: "true" })).rejects.toMatchObject({

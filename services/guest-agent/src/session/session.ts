@@ -3,7 +3,7 @@ import { attachmentKeptMs, drainDefaultMs, sessionRingMaxBytes } from "@holdfast
 import { Drain } from "../execution/drain.ts";
 import type { LogBudget } from "../execution/log-budget.ts";
 import { OutputLog } from "../execution/output-log.ts";
-import { type Belonging, nowTicks, readProcess } from "../execution/processes.ts";
+import { type Belonging, belongingOf, leaderGone } from "../execution/processes.ts";
 import type { TerminalSize } from "../libc/terminal-calls.ts";
 import type { ExitStatus } from "../spawn/spawner.ts";
 import { Attachments } from "./attachments.ts";
@@ -87,12 +87,7 @@ export class Session {
     }
     const { program } = launched;
     this.#program = program;
-    this.#belonging = {
-      leader: program.pid,
-      leaderStartTicks: startTicksOf(program.pid),
-      startedAtMs: performance.now(),
-      marker: this.#marker,
-    };
+    this.#belonging = belongingOf(program.pid, this.#marker);
     const drain = new Drain([program.output], drainDefaultMs);
     program.output.on("data", (bytes: Buffer) => {
       if (this.#exit !== undefined) return; // A leftover of a detached program goes on; what it writes after the end is nobody's.
@@ -151,7 +146,7 @@ export class Session {
   }
 
   async #leaderEnded(program: SessionProgram, drain: Drain, status: ExitStatus): Promise<void> {
-    if (this.#belonging) this.#belonging.leaderGoneTicks = goneTicks();
+    if (this.#belonging) leaderGone(this.#belonging);
     // Everything that it wrote is there before its end is told (G22): until all have closed their side, or nothing comes any more.
     await drain.wait();
     // A terminal goes with its program, as everywhere: what still holds it is hung up on. A pipe's leftovers may write on.
@@ -169,23 +164,5 @@ export class Session {
 
   #changed(): void {
     for (const watcher of [...this.#watchers]) watcher();
-  }
-}
-
-/** 0 where it cannot be read: then the number alone proves nothing, and what is the program's is known by its marker. */
-function startTicksOf(pid: number): number {
-  try {
-    return readProcess(pid)?.startTicks ?? 0;
-  } catch {
-    return 0;
-  }
-}
-
-/** 0 where the time cannot be read: then the session alone proves nothing any more. */
-function goneTicks(): number {
-  try {
-    return nowTicks();
-  } catch {
-    return 0;
   }
 }

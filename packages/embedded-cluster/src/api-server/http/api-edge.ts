@@ -56,7 +56,7 @@ export class ApiEdge {
       await this.#answer(message, response, by);
     } catch (error) {
       // The caller left while its request was read, or a stream had begun: there is nobody to refuse.
-      if (response.headersSent || (message.destroyed && !(error instanceof ApiStatusError))) {
+      if (response.headersSent || (!message.complete && message.destroyed && !(error instanceof ApiStatusError))) {
         response.destroy();
         return;
       }
@@ -165,13 +165,13 @@ export class ApiEdge {
 }
 
 async function readRequest(message: IncomingMessage): Promise<ApiRequest> {
-  const { pathname, searchParams } = parseUrl(message.url ?? "/");
+  const { path, query } = splitTarget(message.url ?? "/");
   const method = message.method ?? "";
   const bytes = method === "GET" ? Buffer.alloc(0) : await readBody(message);
   return {
     method,
-    path: pathname,
-    query: searchParams,
+    path,
+    query,
     accept: message.headers.accept ?? "",
     contentType: mediaTypeOf(message),
     body: bytes.toString("utf8"),
@@ -179,12 +179,14 @@ async function readRequest(message: IncomingMessage): Promise<ApiRequest> {
   };
 }
 
-function parseUrl(target: string): URL {
-  try {
-    return new URL(target, "https://127.0.0.1");
-  } catch {
-    throw badRequest("the request target cannot be read");
-  }
+/** The path stays as it was sent: a URL would resolve `..` in it, and the request would be about something else. */
+function splitTarget(target: string): { path: string; query: URLSearchParams } {
+  const own = target.replace(/^https?:\/\/[^/?#]*/iu, "");
+  if (!own.startsWith("/")) throw badRequest("the request target cannot be read");
+  const end = own.indexOf("?");
+  return end < 0
+    ? { path: own, query: new URLSearchParams() }
+    : { path: own.slice(0, end), query: new URLSearchParams(own.slice(end + 1)) };
 }
 
 /** A refusal is lost like any other answer. */

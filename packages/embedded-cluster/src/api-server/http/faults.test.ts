@@ -165,6 +165,9 @@ describe("the knobs over HTTP", () => {
     [{ action: { t: "delay" } }, "action.ms is missing."],
     [{ action: { t: "hold", forever: true } }, "hold has the members t; found forever."],
     [{ match: { verb: "steal" }, action: { t: "hold" } }, 'match.verb "steal" is none of'],
+    [{ match: { by: "cleint" }, action: { t: "hold" } }, 'match.by "cleint" is none of client, controller, node.'],
+    [{ watches: { by: "kubelet" } }, 'watches.by "kubelet" is none of'],
+    [{ match: {}, watches: {} }, "A rule of watches has the members watches, delayMs; found match."],
     [{ node: "delayStart" }, "ms is missing."],
     [{ evict: {} }, "evict.name is missing."],
   ])("say what they cannot read: %j", async (body, message) => {

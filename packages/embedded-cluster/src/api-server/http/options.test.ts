@@ -67,6 +67,26 @@ describe("a dry run", () => {
     expect(await revision()).toBe(before);
   });
 
+  it.each([
+    ["?dryRun=", undefined, 422],
+    ["?dryRun=&dryRun=All", undefined, 422],
+    ["", { dryRun: "All" }, 400],
+    ["", { dryRun: [true] }, 400],
+    ["", { kind: "Pod", apiVersion: "v1" }, 400],
+  ])("deletes nothing where options are no options: %s %j", async (query, options, code) => {
+    await test.call("POST", secretsPath, secretObject("wanted"));
+    for (const path of [`${secretsPath}/wanted`, secretsPath]) {
+      expect((await test.call("DELETE", `${path}${query}`, options)).code).toBe(code);
+    }
+    expect((await test.call("GET", `${secretsPath}/wanted`)).code).toBe(200);
+  });
+
+  it("takes a null member of options for an absent one", async () => {
+    await test.call("POST", secretsPath, secretObject("nulls"));
+    const options = { orphanDependents: false, propagationPolicy: null, dryRun: null, preconditions: null };
+    expect((await test.call("DELETE", `${secretsPath}/nulls`, options)).code).toBe(200);
+  });
+
   it("of another kind is refused, and nothing is done", async () => {
     const answer = await test.call("POST", `${secretsPath}?dryRun=Server`, secretObject("x"));
     expect(answer).toMatchObject({

@@ -1,5 +1,5 @@
 import type { StatusCause } from "../../api-status-error.ts";
-import { isObject } from "../../json.ts";
+import { isObject, type JsonObject } from "../../json.ts";
 import type { DeleteWish } from "../../resource-api.ts";
 import {
   badRequest,
@@ -112,11 +112,13 @@ export function isWatch(query: URLSearchParams): boolean {
 export function deleteWishOf(query: URLSearchParams, body: unknown): DeleteWish {
   if (body !== undefined && !isObject(body)) throw badRequest("the request body is not DeleteOptions");
   const options = body ?? {};
+  assertDeleteOptions(options);
   const grace = options.gracePeriodSeconds ?? integerOf(query, "gracePeriodSeconds");
   if (grace !== undefined && grace !== null && (typeof grace !== "number" || !Number.isSafeInteger(grace))) {
     throw wrongMember("gracePeriodSeconds", grace, "int64");
   }
-  if (options.orphanDependents !== undefined && options.propagationPolicy !== undefined) {
+  const isSaid = (value: unknown): boolean => value !== undefined && value !== null;
+  if (isSaid(options.orphanDependents) && isSaid(options.propagationPolicy)) {
     const why = "orphanDependents and deletionPropagation cannot be both set";
     const message = `Invalid value: ${JSON.stringify(options.propagationPolicy)}: ${why}`;
     throw invalidOptions("DeleteOptions", [{ reason: "FieldValueInvalid", message, field: "propagationPolicy" }]);
@@ -131,16 +133,30 @@ export function deleteWishOf(query: URLSearchParams, body: unknown): DeleteWish 
   };
 }
 
+/** Whatever else was sent (the object itself, say) is not what a delete means. */
+function assertDeleteOptions({ kind = "", apiVersion = "" }: JsonObject): void {
+  if (kind === "" || kind === "DeleteOptions") return;
+  throw badRequest(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`);
+}
+
 /** Tells whether a request is to be tried only: by its query or, of a delete, by the options in its body. */
 export function isDryRun(
   request: { readonly query: URLSearchParams; readonly method: string },
   options?: unknown,
 ): boolean {
-  const inBody = isObject(options) && Array.isArray(options.dryRun) ? options.dryRun : [];
-  const asked: unknown[] = [...request.query.getAll("dryRun").filter((text) => text !== ""), ...inBody];
+  const asked: unknown[] = [...request.query.getAll("dryRun"), ...dryRunIn(options)];
   const wrong = asked.filter((value) => value !== "All");
   if (wrong.length > 0) throw invalidOptions(optionsKind(request.method), [unsupportedValue("dryRun", wrong, ["All"])]);
   return asked.length > 0;
+}
+
+/** What is no list of texts is refused: to take it for nothing would do what the caller only wanted to try. */
+function dryRunIn(options: unknown): unknown[] {
+  const dryRun = isObject(options) ? (options.dryRun ?? []) : [];
+  if (!Array.isArray(dryRun)) throw wrongMember("dryRun", dryRun, "[]string");
+  const odd = dryRun.find((value) => typeof value !== "string");
+  if (odd !== undefined) throw wrongMember("dryRun", odd, "string");
+  return dryRun;
 }
 
 /** What the options of a writing method are called. */

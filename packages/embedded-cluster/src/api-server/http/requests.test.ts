@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   claimsPath,
@@ -83,6 +84,27 @@ describe("the edge", () => {
     expect(await test.call("PUT", podsPath, {})).toMatchObject({ code: 405 });
   });
 
+  it.each(["..", "%2e%2e", "%2E.", ".", "%2e", "a%2Fb", "a\\..\\b", "%25"])(
+    "takes the name %s for no other object's, as a caller writes it",
+    async (name) => {
+      await test.call("POST", "/api/v1/namespaces", { metadata: { name: "kept" } });
+      const kept = { code: 200, body: { metadata: { name: "kept" }, status: { phase: "Active" } } };
+      for (const path of [`/api/v1/namespaces/kept/secrets/${name}`, `/api/v1/namespaces/kept/${name}`]) {
+        expect((await test.call("DELETE", path)).code, path).toBeOneOf([400, 404]);
+        expect(await test.call("GET", "/api/v1/namespaces/kept")).toMatchObject(kept);
+      }
+      const listed = await test.call("GET", `/api/v1/namespaces/${name}/secrets`);
+      expect(listed.body.items ?? []).toEqual([]);
+    },
+  );
+
+  it("refuses the names . and .. in the real server's words", async () => {
+    expect(await test.call("GET", `${secretsPath}/%2e%2e`)).toMatchObject({
+      code: 400,
+      body: { reason: "BadRequest", message: `Name parameter invalid: "..": may not be '..'` },
+    });
+  });
+
   it("takes 3 MiB of body and no more, and 1.5 MiB of object", async () => {
     const note = (bytes: number) => ({ ...secretObject("large"), data: { x: "a".repeat(bytes) } });
     expect(await test.call("POST", secretsPath, note(3 * 1024 * 1024))).toMatchObject({
@@ -112,6 +134,23 @@ describe("the edge", () => {
     socket.destroy();
     await once(socket, "close");
     expect((await test.call("GET", "/readyz")).code).toBe(200);
+  });
+
+  it("answers a write that fails unforeseen, on a full disk say, with a 500 that names it, and logs it", async () => {
+    let isBroken = false;
+    const logged: string[] = [];
+    const broken = await openTestServer({
+      now: () => {
+        if (isBroken) throw new Error("database or disk is full");
+        return new Date();
+      },
+      log: pino({ level: "warn" }, { write: (line) => void logged.push(line) }),
+    });
+    isBroken = true;
+    const answer = await broken.call("POST", "/api/v1/namespaces", { metadata: { name: "a" } });
+    expect(answer).toMatchObject({ code: 500, body: { message: expect.stringContaining("disk is full") } });
+    expect(logged.join()).toContain("disk is full");
+    await broken.close();
   });
 
   it("answers 400 to a body that is no JSON, no object, or of another kind", async () => {

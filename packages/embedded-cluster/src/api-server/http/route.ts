@@ -1,4 +1,4 @@
-import { methodNotAllowed, NotServedPage, notFound, notServed } from "../refusals.ts";
+import { badRequest, methodNotAllowed, NotServedPage, notFound, notServed } from "../refusals.ts";
 import { findType, type ResourceType, resourceTypes } from "../resource-types.ts";
 import { type ReviewKindSpec, reviewGroups, reviewKinds } from "./review-kinds.ts";
 
@@ -35,6 +35,7 @@ export function routeOf(path: string): Route {
   } catch {
     throw notServed(path);
   }
+  for (const part of parts) assertName(part, path);
   const [root, ...rest] = parts;
   if (root === "version" && rest.length === 0) return { t: "version" };
   if (root === "readyz" || root === "livez" || root === "healthz") return { t: "health" };
@@ -53,6 +54,12 @@ export function routeOf(path: string): Route {
     return below.length === 0 ? resources(group, version, path) : resourceRoute(group, version, below, path);
   }
   return refusePage(path);
+}
+
+/** What no object can be called, and what a path would be misread by. */
+function assertName(part: string, path: string): void {
+  if (part === "." || part === "..") throw badRequest(`Name parameter invalid: "${part}": may not be '${part}'`);
+  if (part.includes("/")) throw notServed(path);
 }
 
 /** Throws 405. */

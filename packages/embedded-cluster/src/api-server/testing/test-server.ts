@@ -64,7 +64,9 @@ export function rawClient(kubeconfigPath: string): RawClient {
           ? {}
           : { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)) };
       const all = { authorization: `Bearer ${token}`, ...type, ...headers };
-      const sent = request(new URL(path, url), { method, ca, headers: all, agent: false }, resolve);
+      const { hostname, port } = new URL(url);
+      // The path goes as it is written: a URL would resolve `..` in it.
+      const sent = request({ hostname, port, path, method, ca, headers: all, agent: false }, resolve);
       sent.once("error", reject);
       sent.end(text);
     });

@@ -5,6 +5,7 @@
 #   pod-setup.sh ROOT SKELETON TABLE HOSTNAME COMMAND [ARGUMENT...]
 #
 # COMMAND drops the rights and goes on as PID 1 (pod-init.sh). On fd 3 the node listens: "pid N", as the node sees it.
+# What the container says is fd 1 and fd 4: fd 2 is for the launchers, who complain of how the container ended.
 set -eu
 read -r pid _ </proc/self/stat
 echo "pid $pid" >&3
@@ -21,4 +22,4 @@ pivot_root . .host
 cd /
 umount -l /.host
 mount -o remount,bind,ro,nosuid,nodev /
-exec setsid "$@"
+exec setsid "$@" 2>&4 4>&-

@@ -66,6 +66,7 @@ export declare type OpenWorkspaceRequest = Message<"holdfast.v1.OpenWorkspaceReq
   } | {
     /**
      * Take the stored number + 1: it is `holder_epoch` in the answer. No two calls get the same.
+     * An error after the number was stored names it (`epoch`): the workspace is held at it.
      *
      * @generated from field: bool take_over = 6;
      */
@@ -302,6 +303,7 @@ export declare type ResumeWorkspaceRequest = Message<"holdfast.v1.ResumeWorkspac
   } | {
     /**
      * Take the stored number + 1: it is `holder_epoch` in the answer. No two calls get the same.
+     * An error after the number was stored names it (`epoch`): the workspace is held at it.
      *
      * @generated from field: bool take_over = 3;
      */
@@ -1273,7 +1275,7 @@ export declare const WorkspaceService: GenService<{
    * wants a quiesce or flush which that flight does not perform is refused (`why: suspend_already_in_flight`).
    *
    * Terminals of this process's callers end first, then come quiesce and flush. An error after that says so
-   * (`sessions_released: true`): they stay ended.
+   * (`sessions_released: true`): they stay ended. So does what a quiesce had ended by then (`programs_stopped`: how many).
    * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_DELETING, WORKSPACE_REPLACED, SUSPEND_UNCONFIRMED, SUSPEND_OVERTAKEN,
    * QUIESCE_UNCONFIRMED, FLUSH_UNCONFIRMED, HOLDER_EPOCH_SUPERSEDED, HOLDER_EPOCH_REQUIRED, HOLDER_EPOCH_UNREADABLE,
    * CLUSTER_WRITE_REFUSED.

@@ -927,9 +927,10 @@ export declare const SessionService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Lets an attachment go now instead of 60 s after its stream. `client_bound` sessions of that client end.
+   * Lets an attachment go now instead of 60 s after its stream, which ends with ATTACHMENT_NOT_FOUND. With `client_closed` a session that is
+   * bound to its client is ended first, as by KillSession; it is over when this is answered.
    *
-   * Reasons: SESSION_NOT_FOUND, ATTACHMENT_NOT_FOUND.
+   * Reasons: SESSION_NOT_FOUND, ATTACHMENT_NOT_FOUND, CANCELLATION_UNCONFIRMED (the attachment is let go; metadata `survivors`).
    *
    * @generated from rpc holdfast.guest.v1.SessionService.DetachSession
    */
