@@ -55,13 +55,14 @@ const confined: readonly { readonly pattern: RegExp; readonly rooms: readonly st
       "packages/embedded-cluster",
       "services/control-plane",
       "services/guest-agent",
+      "services/cli",
     ],
     why: "sockets belong to the rooms at the edge",
   },
   {
     pattern: /^node:child_process$/,
-    rooms: ["packages/embedded-cluster", "services/guest-agent"],
-    why: "only the node and the guest agent start programs",
+    rooms: ["packages/embedded-cluster", "services/guest-agent", "services/cli"],
+    why: "only the node and the guest agent start programs; the command-line client has its own terminal set by stty",
   },
 ];
 

@@ -22,6 +22,7 @@ import {
   runCommandOutputMaxBytes,
   startStopTimeoutMaxMs,
   stdinMaxBytes,
+  stdinWriteMaxBytes,
   walkVisitedMax,
   workspaceIdMaxLength,
   workspaceIdPattern,
@@ -81,14 +82,20 @@ describe("one number, one place: the protos agree with the contract", () => {
   });
 
   it("on standard input, page size, output caps and execution ids", () => {
-    for (const { where, rules } of named("stdin"))
-      expect(rules.type, where).toMatchObject({ value: { maxLen: BigInt(stdinMaxBytes) } });
+    for (const { where, rules } of named("stdin")) {
+      const limit = where.startsWith("ExecuteInteractiveRequest") ? stdinWriteMaxBytes : stdinMaxBytes;
+      expect(rules.type, where).toMatchObject({ value: { maxLen: BigInt(limit) } });
+    }
     for (const { where, rules } of named("page_size"))
       expect(rules.type, where).toMatchObject({ value: { lte: pageSizeMax } });
     const caps = named("max_output").filter(({ where }) => where.startsWith("RunCommand"));
     expect(caps[0]?.rules.type).toMatchObject({ value: { lte: runCommandOutputMaxBytes } });
     for (const { where, rules } of named("execution_id").filter(({ where }) => where.includes("Request."))) {
-      expect(rules.type, where).toMatchObject({ value: { maxLen: 64n } });
+      // A start may leave it out, so that one is minted.
+      const starts = /^(Execute|RunCommand)Request/.test(where);
+      expect(rules.type, where).toMatchObject({
+        value: starts ? { maxLen: 64n } : { pattern: executionIdPattern.source },
+      });
       expect(executionIdPattern.source).toContain("{1,64}");
     }
   });

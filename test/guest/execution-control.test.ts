@@ -103,7 +103,8 @@ describe("the commands of a guest, through the client", () => {
     });
     await readUpTo(run, 16);
     const { bootId } = await guest.health(soon());
-    const running = await executions.get(executionId, soon());
+    const { execution: running, bootId: owner } = await executions.get(executionId, soon());
+    expect(owner).toBe(bootId);
     expect(running).toMatchObject({
       executionId,
       command: "sh",
@@ -116,7 +117,7 @@ describe("the commands of a guest, through the client", () => {
     expect(await executions.list(soon())).toEqual({ executions: [running], bootId });
     expect(await executions.cancel({ ...cancelOf("talks"), graceMs: 4_000 }, soon())).toEqual({ alreadyEnded: false });
     expect(await executions.cancel(cancelOf("talks"), soon())).toEqual({ alreadyEnded: true });
-    expect((await executions.get(executionId, soon())).exit).toMatchObject({
+    expect((await executions.get(executionId, soon())).execution.exit).toMatchObject({
       status: { t: "signal", signal: "SIGTERM" },
     });
     await expect(executions.get(idOf("nobody"), soon())).rejects.toMatchObject({ reason: "EXECUTION_NOT_FOUND" });
@@ -133,7 +134,7 @@ describe("the commands of a guest, through the client", () => {
     await readUpTo(run, 6);
     gone.abort(new LeaveRunning());
     await expect(run.next()).rejects.toBeInstanceOf(LeaveRunning);
-    await expect(guest.executions.get(idOf("left"), soon())).resolves.toMatchObject({ exit: undefined });
+    await expect(guest.executions.get(idOf("left"), soon())).resolves.toMatchObject({ execution: { exit: undefined } });
     const { executions } = guest;
     await executions.signal({ executionId: idOf("left"), signal: "WINCH", expectedBootId: undefined }, soon());
     writeFileSync(join(root, "go"), "");

@@ -43,6 +43,18 @@ export function createGrpcJsTransport(address: string): Transport & Disposable {
         });
         return { ...common, stream: true, message: once(answered) };
       }
+      if (method.methodKind === "bidi_streaming") {
+        const call = client.makeBidiStreamRequest(
+          path,
+          encoderOf(method.input),
+          decoderOf(method.output),
+          metadataOf(header),
+          optionsOf(timeoutMs),
+        );
+        cancelAt(signal, call);
+        void send(call, method.input, input);
+        return { ...common, stream: true, message: messagesOf(call) };
+      }
       const request = await firstOf(input);
       const call = client.makeServerStreamRequest(
         path,
@@ -111,9 +123,9 @@ async function* once<T>(promise: Promise<T>): AsyncGenerator<T> {
   yield await promise;
 }
 
-async function* messagesOf<T>(call: grpc.ClientReadableStream<T>): AsyncGenerator<T> {
+async function* messagesOf<T>(call: AsyncIterable<T> & { cancel(): void }): AsyncGenerator<T> {
   try {
-    yield* call as AsyncIterable<T>;
+    yield* call;
   } catch (error) {
     throw failureOf(error as grpc.ServiceError);
   } finally {

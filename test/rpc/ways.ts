@@ -3,6 +3,8 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
+import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
+import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { createGrpcJsTransport } from "./grpc-js-transport.ts";
 
@@ -16,25 +18,45 @@ export interface Listeners {
 export interface Way {
   readonly name: string;
   readonly open: (listeners: Listeners) => Transport & Partial<Disposable>;
+  /** It carries calls that stream both ways. */
+  readonly bidi: boolean;
 }
 
 const base = ({ webAddress }: Listeners): string => `http://${webAddress}`;
 
 /** Every way. */
 export const ways: readonly Way[] = [
-  { name: "grpc-js on --listen", open: ({ address }) => createGrpcJsTransport(address) },
+  { name: "grpc-js on --listen", bidi: true, open: ({ address }) => createGrpcJsTransport(address) },
   {
     name: "gRPC of connect-node on --listen",
+    bidi: true,
     open: ({ address }) => createGrpcTransport({ baseUrl: `http://${address}` }),
   },
-  { name: "grpc-js on --web-listen", open: ({ webAddress }) => createGrpcJsTransport(webAddress) },
-  { name: "gRPC, HTTP/2", open: (at) => createGrpcTransport({ baseUrl: base(at) }) },
-  { name: "gRPC-Web, HTTP/1.1", open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "1.1" }) },
-  { name: "gRPC-Web, HTTP/2", open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "2" }) },
-  { name: "Connect, HTTP/1.1", open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "1.1" }) },
-  { name: "Connect, HTTP/2", open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "2" }) },
+  { name: "grpc-js on --web-listen", bidi: true, open: ({ webAddress }) => createGrpcJsTransport(webAddress) },
+  { name: "gRPC, HTTP/2", bidi: true, open: (at) => createGrpcTransport({ baseUrl: base(at) }) },
+  {
+    name: "gRPC-Web, HTTP/1.1",
+    bidi: false,
+    open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "1.1" }),
+  },
+  {
+    name: "gRPC-Web, HTTP/2",
+    bidi: true,
+    open: (at) => createGrpcWebTransport({ baseUrl: base(at), httpVersion: "2" }),
+  },
+  {
+    name: "Connect, HTTP/1.1",
+    bidi: false,
+    open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "1.1" }),
+  },
+  {
+    name: "Connect, HTTP/2",
+    bidi: true,
+    open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "2" }),
+  },
   {
     name: "Connect in JSON, HTTP/1.1",
+    bidi: false,
     open: (at) => createConnectTransport({ baseUrl: base(at), httpVersion: "1.1", useBinaryFormat: false }),
   },
 ];
@@ -44,6 +66,8 @@ export interface WayClients extends Disposable {
   readonly workspaces: Client<typeof WorkspaceService>;
   readonly executions: Client<typeof ExecutionService>;
   readonly files: Client<typeof FileService>;
+  readonly sessions: Client<typeof SessionService>;
+  readonly ports: Client<typeof PortService>;
 }
 
 export function clientsBy(way: Way, listeners: Listeners): WayClients {
@@ -52,6 +76,8 @@ export function clientsBy(way: Way, listeners: Listeners): WayClients {
     workspaces: createClient(WorkspaceService, transport),
     executions: createClient(ExecutionService, transport),
     files: createClient(FileService, transport),
+    sessions: createClient(SessionService, transport),
+    ports: createClient(PortService, transport),
     [Symbol.dispose]: () => transport[Symbol.dispose]?.(),
   };
 }

@@ -8,6 +8,9 @@ import { ErrorInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
+import { ServerService } from "@holdfast/api/holdfast/v1/server_pb";
+import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { clusterReady, type ServiceProcess, serviceReady, startServiceProcess } from "../../tools/service-process.ts";
 import { givenKubeconfig, openGivenNamespace } from "../given-cluster.ts";
@@ -18,6 +21,9 @@ export interface Clients {
   readonly executions: Client<typeof ExecutionService>;
   readonly files: Client<typeof FileService>;
   readonly inventory: Client<typeof InventoryService>;
+  readonly server: Client<typeof ServerService>;
+  readonly sessions: Client<typeof SessionService>;
+  readonly ports: Client<typeof PortService>;
 }
 
 export function clientsOf(target: string): Clients {
@@ -47,6 +53,9 @@ function clientsBy(transport: Transport): Clients {
     executions: createClient(ExecutionService, transport),
     files: createClient(FileService, transport),
     inventory: createClient(InventoryService, transport),
+    server: createClient(ServerService, transport),
+    sessions: createClient(SessionService, transport),
+    ports: createClient(PortService, transport),
   };
 }
 

@@ -62,16 +62,22 @@ describe("pages whose lines are run", () => {
 
   it("runs the TypeScript client of the clients' page as it is written", async () => {
     const page = readFileSync(join(root, "docs/clients.md"), "utf8");
-    const block = /<!-- run by test\/whole\/quickstart.test.ts -->\n```ts\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
-    const program = block.replaceAll("127.0.0.1:8080", webTargetOf(service));
-    const child = spawn(process.execPath, ["--input-type=module-typescript", "-"], {
-      cwd: join(root, "test"),
-      stdio: ["pipe", "pipe", "inherit"],
-    });
-    child.stdin.end(program);
-    const [said, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);
-    expect(said).toBe("from a client\n");
-    expect(code).toBe(0);
+    const blocks = page.matchAll(/<!-- run by test\/whole\/quickstart.test.ts -->\n```ts\n([\s\S]*?)```/g);
+    const said: string[] = [];
+    for (const [, block = ""] of blocks) {
+      const program = block
+        .replaceAll("127.0.0.1:8080", webTargetOf(service))
+        .replaceAll("127.0.0.1:50051", service.target);
+      const child = spawn(process.execPath, ["--input-type=module-typescript", "-"], {
+        cwd: join(root, "test"),
+        stdio: ["pipe", "pipe", "inherit"],
+      });
+      child.stdin.end(program);
+      const [output, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);
+      expect(code).toBe(0);
+      said.push(output);
+    }
+    expect(said).toEqual(["from a client\n", "hello world\nbye\nexit code 0\n"]);
   });
 
   it("holds the curl lines of the clients' page", async () => {

@@ -1,8 +1,8 @@
-import { Origin, WorkspaceState } from "@holdfast/api/holdfast/v1/common_pb";
+import { Origin, QuiesceOutcome, WorkspaceState } from "@holdfast/api/holdfast/v1/common_pb";
 import { OutputStream } from "@holdfast/api/holdfast/v1/execution_pb";
 import { CreatePolicy } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { dataFolder, reasonOf, shell, startService } from "./harness.ts";
+import { dataFolder, eventually, reasonOf, shell, startService, webClientsOf } from "./harness.ts";
 
 describe("one service on the embedded cluster", () => {
   let folder: Awaited<ReturnType<typeof dataFolder>>;
@@ -56,6 +56,31 @@ describe("one service on the embedded cluster", () => {
     await service.workspaces.destroyWorkspace({ workspaceId: "tour", deleteDisk: true }); // L5: a deleted one succeeds
   });
 
+  it("L28 quiesces with a hold and lets it go, flushes and refreshes, by gRPC and by Connect; the pod stays", async () => {
+    const workspaceId = "quiet";
+    const opened = await service.workspaces.openWorkspace({ workspaceId });
+    for (const { workspaces, executions } of [service, webClientsOf(service)]) {
+      const sleeper = executions.runCommand({ workspaceId, command: "sh", args: ["-c", "touch on; sleep 600"] });
+      await eventually(10_000, async () => (await shell(service, workspaceId, "test -e on")).code === 0 || undefined);
+      const { quiesce, holdId } = await workspaces.quiesceWorkspace({ workspaceId, hold: { seconds: 600n } });
+      expect(quiesce?.outcome).toBe(QuiesceOutcome.QUIESCED);
+      expect((await sleeper).exited?.status.case).toBe("signal");
+      expect(holdId).not.toBe("");
+      expect((await reasonOf(shell(service, workspaceId, "true"))).reason).toBe("AGENT_RETIRING");
+      expect((await workspaces.flushWorkspace({ workspaceId })).took).toBeDefined();
+      await workspaces.releaseWorkspace({ workspaceId, holdId });
+      await workspaces.releaseWorkspace({ workspaceId, holdId }); // One that is over is a success.
+      expect((await shell(service, workspaceId, "rm on; echo on")).stdout).toBe("on\n");
+      const leased = await workspaces.quiesceWorkspace({ workspaceId, hold: { nanos: 300_000_000 } });
+      expect(leased.holdId).not.toBe("");
+      await eventually(10_000, async () =>
+        (await shell(service, workspaceId, "true").catch(() => undefined))?.code === 0 ? true : undefined,
+      );
+      const { workspace } = await workspaces.refreshWorkspace({ workspaceId });
+      expect(workspace).toMatchObject({ state: WorkspaceState.RUNNING, identity: opened.workspace?.identity });
+    }
+  });
+
   it("streams both outputs with offsets that neither repeat nor skip, then one exit", async () => {
     await service.workspaces.openWorkspace({ workspaceId: "stream" });
     const events = [];
@@ -93,16 +118,6 @@ describe("one service on the embedded cluster", () => {
     expect((await shell(service, "once", "cat ran")).stdout).toBe("x\n");
     const other = service.executions.runCommand({ workspaceId: "once", executionId: "e1", command: "true" });
     expect(await reasonOf(other)).toMatchObject({ reason: "EXECUTION_EXISTS", code: "AlreadyExists" });
-  });
-
-  it("refuses what it does not serve yet, by name, before anything is sent", async () => {
-    const unserved = await reasonOf(
-      service.executions.runCommand({ workspaceId: "unserved", command: "true", expectedBootId: "b" }),
-    );
-    expect(unserved).toMatchObject({ reason: "FIELD_NOT_SERVED", code: "Unimplemented" });
-    expect((await reasonOf(service.workspaces.getWorkspace({ workspaceId: "unserved" }))).reason).toBe(
-      "WORKSPACE_NOT_FOUND",
-    );
   });
 
   it("says all that is wrong with a request at once", async () => {

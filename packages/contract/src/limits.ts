@@ -4,6 +4,8 @@ export const epochMax = Number.MAX_SAFE_INTEGER;
 export const outputChunkMaxBytes = 32 * 1024;
 /** The most standard input of one start. */
 export const stdinMaxBytes = 3 * 1024 * 1024;
+/** Standard input of one ExecuteInteractive that waits for its program; more waits in the client. */
+export const stdinWaitingMaxBytes = 256 * 1024;
 /** RunCommand's cap on each of standard output and standard error. */
 export const runCommandOutputMaxBytes = 1024 * 1024;
 /** The largest message that a client may send. */
@@ -44,6 +46,8 @@ export const pathMaxBytes = 4096;
 export const walkVisitedMax = 1_000_000;
 /** Events of one workspace that a listener may leave unread; one more and the oldest gives way. */
 export const workspaceEventQueueMax = 256;
+/** Events of one workspace that are kept for those who watch it, and for who comes back with a cursor. */
+export const workspaceWatchEventsMax = 256;
 /** Changes that a WatchWorkspaces stream may leave unread; one more and it hears everything anew. */
 export const watchQueueMax = 1_000;
 /** Changes that are kept, so that a watcher who comes back with a bookmark costs the cluster nothing. */
@@ -52,3 +56,7 @@ export const changeLogMax = 4_096;
 export const watchedWorkspacesMax = 100_000;
 /** Objects in one page of the list that a watch begins with. */
 export const watchListPageSize = 500;
+/** Workspaces that are looked at together after a watch missed what happened. */
+export const looksAtOnceMax = 8;
+/** Held workspaces from which on a watch that missed something is made up for by a list instead of one read each. */
+export const readsInsteadOfListMax = 32;

@@ -120,8 +120,9 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Look at what it did before running it again.",
   },
   EXECUTION_DETACHED: {
-    means: "The link to the command was lost: `execution_id`, `next_offset`. It was not ended.",
-    cure: "Call Execute with the same id and request: it joins the command that runs.",
+    means:
+      "The link to the command was lost: `execution_id`, `next_offset`. It was not ended. Where the call may have started it, what became of it is not known; where the call only followed it, the status is UNAVAILABLE: it may be made again.",
+    cure: "AttachExecution from `next_offset`; or Execute with the same id and request, which joins the command that runs.",
   },
   FILE_OUTCOME_UNKNOWN: {
     means: "A change of a file was sent and not answered: the old content or the new stands whole, never a mixture.",
@@ -201,6 +202,10 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     means: "The field is declared, and this release does not serve it: `field`. Nothing was done.",
     cure: "Leave it out.",
   },
+  STREAM_NEEDS_HTTP2: {
+    means: "The call streams both ways, which HTTP/1.1 (and so a browser) cannot carry. Nothing was done.",
+    cure: "Use HTTP/2 with prior knowledge; from a browser AttachTerminal with WriteTerminal, or Execute with `stdin`.",
+  },
   CLUSTER_FORBIDDEN: { means: "The service's role lacks a verb: `verb`, `resource`.", cure: "Grant it." },
   CLUSTER_WRITE_REFUSED: {
     means: "The API server refused the write; the message has its words. Nothing was changed.",
@@ -259,11 +264,16 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   },
   PORT_RESET: {
     means:
-      "The program broke the connection: `port`, `cause`. What it sent before was delivered; what it took of what was sent is not known.",
+      "The program broke the connection, or the link to the guest did: `port`, `cause`. What was delivered came whole and in order; what the program took of what was sent is not known.",
     cure: "Connect again.",
   },
   SESSION_DETACHED: {
     means: "The link to the session was lost and not found again in time: `session_id`, `offset`. The program goes on.",
-    cure: "Attach again from `offset`.",
+    cure: "Attach again from `offset`; a write or a resize is sent again, a write with its own sequence.",
+  },
+  SESSION_OUTCOME_UNKNOWN: {
+    means:
+      "The start of a program was sent and not answered: `session_id`. It runs under this id, or was never started.",
+    cure: "ListSessions tells which; Terminal with OPEN_OR_ATTACH takes it up.",
   },
 };

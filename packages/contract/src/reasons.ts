@@ -54,6 +54,7 @@ export const reasons = {
   CANCELLATION_UNCONFIRMED: "UNKNOWN",
   GUEST_GONE: "UNKNOWN",
   EXECUTION_DETACHED: "UNKNOWN",
+  SESSION_OUTCOME_UNKNOWN: "UNKNOWN",
   /** A change of a file was sent and not answered: the old state or the new one stands, never a mixture. */
   FILE_OUTCOME_UNKNOWN: "UNKNOWN",
   /** The link to a terminal was lost and not found again in time; attach again at the offset. The program goes on. */
@@ -98,6 +99,8 @@ export const reasons = {
   PAGE_TOKEN_EXPIRED: "INVALID_ARGUMENT",
   /** A declared field that this release refuses when set, never ignores. */
   FIELD_NOT_SERVED: "UNIMPLEMENTED",
+  /** A call that streams both ways, over a connection that cannot carry it. */
+  STREAM_NEEDS_HTTP2: "UNIMPLEMENTED",
   /** Names the verb that the service's Role lacks. */
   CLUSTER_FORBIDDEN: "INTERNAL",
   /** Carries the server's words. */
@@ -107,6 +110,9 @@ export const reasons = {
 } as const satisfies Record<string, StatusName>;
 
 export type Reason = keyof typeof reasons;
+
+/** How a reason travels on a call that only follows what runs: who makes it again by himself changes nothing. */
+export const statusOnAttach: Partial<Record<Reason, StatusName>> = { EXECUTION_DETACHED: "UNAVAILABLE" };
 
 /** Reasons where trying again later may help, and after how long. */
 export const retryAfterMs: Partial<Record<Reason, number>> = {

@@ -26,6 +26,18 @@ export const guestDialTimeoutMs = 3_000;
 export const guestHealthTimeoutMs = 2_000;
 /** How long a guest may take for a call about one file: Stat, MakeDirectory, Move. */
 export const fileCallTimeoutMs = 30_000;
+/** How long a guest may take for a call about one command, over what the call itself waits for. */
+export const executionCallTimeoutMs = 30_000;
+/** How long a signal to a command waits for the input that its client sent before it. A program that reads nothing does not hold it up. */
+export const signalAfterInputMs = 250;
+/** How long a client that leaves a command waits for the input that it sent before to be taken. */
+export const detachAfterInputMs = 5_000;
+/** How long a guest may take over input that a program does not read, before it is asked again. */
+export const stdinTryMs = 60_000;
+/** How long a guest may take for a call about one session, over what the call itself waits for. */
+export const sessionCallTimeoutMs = 30_000;
+/** How long a terminal's stream may go on after its input was refused: what the program wrote, and its end, come first. */
+export const refusedInputGraceMs = 5_000;
 /** How long a lost link to the same guest is retried. */
 export const reattachWindowMs = 30_000;
 /** How long the service may take from SIGTERM to exit. */

@@ -4,6 +4,8 @@ import * as contract from "./index.ts";
 /** Between the service and its guests or its cluster: no caller ever meets them. */
 const internal = [
   "changeLogMax",
+  "looksAtOnceMax",
+  "readsInsteadOfListMax",
   ...Object.keys(contract).filter((name) => name.startsWith("link")), // the link to the guest
 ];
 

@@ -33,6 +33,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   output_chunk_max_bytes: limits.outputChunkMaxBytes,
   stdin_max_bytes: limits.stdinMaxBytes,
   stdin_write_max_bytes: guest.stdinWriteMaxBytes,
+  stdin_waiting_max_bytes: limits.stdinWaitingMaxBytes,
   execution_list_args_max_bytes: guest.executionListArgsMaxBytes,
   run_command_output_max_bytes: limits.runCommandOutputMaxBytes,
   run_command_timeout_default_ms: timings.runCommandTimeoutDefaultMs,
@@ -71,6 +72,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   watched_directories_max: guest.watchedDirectoriesMax,
 
   workspace_event_queue_max: limits.workspaceEventQueueMax,
+  workspace_watch_events_max: limits.workspaceWatchEventsMax,
   watch_queue_max: limits.watchQueueMax,
   watched_workspaces_max: limits.watchedWorkspacesMax,
 };

@@ -1,4 +1,4 @@
-import { type Reason, reasons, type StatusName } from "@holdfast/contract";
+import { type Reason, reasons, type StatusName, statusOnAttach } from "@holdfast/contract";
 
 export interface HoldfastErrorInit {
   /** What happened, what was *not* changed, and what to do. */
@@ -7,6 +7,8 @@ export interface HoldfastErrorInit {
   readonly metadata?: Readonly<Record<string, string>>;
   /** Every violation of a request, for INVALID_REQUEST. */
   readonly violations?: readonly FieldViolation[];
+  /** Of a call that only followed what runs. */
+  readonly onAttach?: boolean;
   readonly cause?: unknown;
 }
 
@@ -20,6 +22,7 @@ export class HoldfastError extends Error {
   readonly reason: Reason;
   readonly metadata: Readonly<Record<string, string>>;
   readonly violations: readonly FieldViolation[];
+  readonly onAttach: boolean;
 
   constructor(reason: Reason, init: HoldfastErrorInit) {
     super(init.message, init.cause === undefined ? undefined : { cause: init.cause });
@@ -27,11 +30,12 @@ export class HoldfastError extends Error {
     this.reason = reason;
     this.metadata = init.metadata ?? {};
     this.violations = init.violations ?? [];
+    this.onAttach = init.onAttach ?? false;
   }
 
   /** The gRPC status that it travels as. */
   get status(): StatusName {
-    return reasons[this.reason];
+    return (this.onAttach ? statusOnAttach[this.reason] : undefined) ?? reasons[this.reason];
   }
 
   /** The same error with more metadata; what it says already is kept. */
@@ -40,6 +44,7 @@ export class HoldfastError extends Error {
       message: this.message,
       metadata: { ...more, ...this.metadata },
       violations: this.violations,
+      onAttach: this.onAttach,
       cause: this.cause,
     });
   }

@@ -42,12 +42,12 @@ export class LinkedExecutions implements GuestExecutions {
     }
   }
 
-  async get(id: ExecutionId, within: Deadline): Promise<GuestExecution> {
-    const { execution } = await translated(this.#link.call(getExecution, { executionId: id }, { within }));
-    return read(execution);
+  async get(id: ExecutionId, within: Deadline): ReturnType<GuestExecutions["get"]> {
+    const { execution, bootId } = await translated(this.#link.call(getExecution, { executionId: id }, { within }));
+    return { execution: read(execution), bootId: bootIdOf(bootId) };
   }
 
-  async list(within: Deadline): Promise<Awaited<ReturnType<GuestExecutions["list"]>>> {
+  async list(within: Deadline): ReturnType<GuestExecutions["list"]> {
     const { executions, bootId } = await translated(this.#link.call(listExecutions, {}, { within }));
     return { executions: executions.map(read), bootId: bootIdOf(bootId) };
   }

@@ -27,9 +27,26 @@ import { connectPort } from "./linked-tunnel.ts";
 import { quiesceRequestOf, quiesceResultOf } from "./quiesce-report.ts";
 import { durationOf } from "./start-request.ts";
 
+/** What all guests of one dialler hold right now. */
+export interface GuestCounts {
+  /** Connections that stand, or are being made. */
+  connections: number;
+  /** Sessions that are followed. */
+  attachments: number;
+}
+
 /** Reaches guests over the framed link. */
-export function guestDialler(clock: Clock): GuestDialler {
-  return { guest: (address) => new LinkedGuest(address, clock) };
+export function guestDialler(clock: Clock, counts = noCounts()): GuestDialler & { readonly counts: GuestCounts } {
+  return { counts, guest: (address) => new LinkedGuest(address, clock, sharedLink(address, clock, counts)) };
+}
+
+function noCounts(): GuestCounts {
+  return { connections: 0, attachments: 0 };
+}
+
+function sharedLink(address: GuestAddress, clock: Clock, counts: GuestCounts): SharedLink {
+  const target = { host: address.host, port: address.port, token: address.podUid, counts };
+  return { client: new LinkClient(target, clock), count: { executions: 0 }, attached: new Set(), counts };
 }
 
 /** What the views of one guest share. */
@@ -37,6 +54,7 @@ interface SharedLink {
   readonly client: LinkClient;
   readonly count: { executions: number };
   readonly attached: Set<FollowedSession>;
+  readonly counts: GuestCounts;
 }
 
 /** One guest agent, over the framed link. Connections are made at the first call and let go when idle. */
@@ -49,19 +67,23 @@ export class LinkedGuest implements Guest {
   readonly #client: LinkClient;
   readonly #link: GuestLink;
   readonly #count: { executions: number };
-  readonly #attached: Set<FollowedSession>;
+  readonly #shared: SharedLink;
 
-  constructor(address: GuestAddress, clock: Clock, shared?: SharedLink, epoch?: HolderEpoch) {
+  constructor(
+    address: GuestAddress,
+    clock: Clock,
+    shared = sharedLink(address, clock, noCounts()),
+    epoch?: HolderEpoch,
+  ) {
     this.address = address;
     this.#clock = clock;
-    const target = { host: address.host, port: address.port, token: address.podUid };
-    this.#client = shared?.client ?? new LinkClient(target, clock);
-    this.#count = shared?.count ?? { executions: 0 };
-    this.#attached = shared?.attached ?? new Set();
+    this.#shared = shared;
+    this.#client = shared.client;
+    this.#count = shared.count;
     this.#link = this.#client.under(epoch);
     this.files = new LinkedFiles(this.#link, clock);
     this.executions = new LinkedExecutions(this.#link, clock, this.#count);
-    this.sessions = new LinkedSessions(this.#link, clock, this.#attached);
+    this.sessions = new LinkedSessions(this.#link, clock, shared);
   }
 
   get liveExecutions(): number {
@@ -69,8 +91,7 @@ export class LinkedGuest implements Guest {
   }
 
   under(epoch: HolderEpoch | undefined): LinkedGuest {
-    const shared = { client: this.#client, count: this.#count, attached: this.#attached };
-    return new LinkedGuest(this.address, this.#clock, shared, epoch);
+    return new LinkedGuest(this.address, this.#clock, this.#shared, epoch);
   }
 
   async fence(epoch: HolderEpoch, within: Deadline): Promise<void> {

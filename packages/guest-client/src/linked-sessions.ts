@@ -6,6 +6,7 @@ import { type GuestLink, LinkLost, LinkProtocolError, NothingSent } from "@holdf
 import type {
   AttachSessionWish,
   GuestSessions,
+  OpenedSession,
   OpenSessionWish,
   SessionChunk,
   SessionEvent,
@@ -35,18 +36,25 @@ export class LinkedSessions implements GuestSessions {
   readonly #clock: Clock;
   /** What is attached through any view of this guest. */
   readonly #followed: Set<FollowedSession>;
+  /** Of all guests of one dialler. */
+  readonly #counts: { attachments: number };
 
-  constructor(link: GuestLink, clock: Clock, followed: Set<FollowedSession>) {
+  constructor(
+    link: GuestLink,
+    clock: Clock,
+    of: { readonly attached: Set<FollowedSession>; readonly counts: { attachments: number } },
+  ) {
     this.#link = link;
     this.#clock = clock;
-    this.#followed = followed;
+    this.#followed = of.attached;
+    this.#counts = of.counts;
   }
 
   get liveAttachments(): number {
     return this.#followed.size;
   }
 
-  async open(wish: OpenSessionWish, within: Deadline): Promise<SessionInfo> {
+  async open(wish: OpenSessionWish, within: Deadline): Promise<OpenedSession> {
     const { sessionId, command, login, clientBound, size } = wish;
     const request = {
       sessionId,
@@ -60,16 +68,19 @@ export class LinkedSessions implements GuestSessions {
       clientBound,
       expectedBootId: wish.expectedBootId ?? "",
     };
-    return sessionInfoOf((await answered(this.#link.call(openSession, request, { within }))).session);
+    const { session, bootId } = await answered(this.#link.call(openSession, request, { within }));
+    return { ...sessionInfoOf(session), bootId: bootId === "" ? undefined : bootIdOf(bootId) };
   }
 
   async *attach(wish: AttachSessionWish, signal: AbortSignal): AsyncGenerator<SessionEvent, void, undefined> {
     const followed = new FollowedSession(this.#link, this.#clock, wish, signal);
     this.#followed.add(followed);
+    this.#counts.attachments += 1;
     try {
       yield* followed.events();
     } finally {
       this.#followed.delete(followed);
+      this.#counts.attachments -= 1;
     }
   }
 

@@ -22,6 +22,8 @@ export interface LinkTarget {
   readonly host: string;
   readonly port: number;
   readonly token: string;
+  /** Counts the connections that stand, or are being made. */
+  readonly counts?: { connections: number } | undefined;
 }
 
 /** A connection whose both sides are proved. */
@@ -64,6 +66,13 @@ export function dial(
     let challenge: Uint8Array | undefined;
 
     const raw = connect({ host: target.host, port: target.port });
+    const { counts } = target;
+    if (counts) {
+      counts.connections += 1;
+      raw.once("close", () => {
+        counts.connections -= 1;
+      });
+    }
     const onAbort = (): void => fail(signal.reason);
     const fail = (error: unknown): void => {
       signal.removeEventListener("abort", onAbort);

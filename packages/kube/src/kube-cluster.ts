@@ -4,6 +4,7 @@ import { HoldfastError } from "@holdfast/errors";
 import type {
   ClaimsReading,
   Cluster,
+  ClusterNews,
   CreateEnding,
   CreateWish,
   DeletePodWish,
@@ -164,6 +165,10 @@ export class KubeCluster implements Cluster {
 
   changes(sandboxName: string): Subscription {
     return this.#feed.subscribe(sandboxName);
+  }
+
+  hear(listener: (news: ClusterNews) => void): Disposable {
+    return this.#feed.hear(listener);
   }
 
   async listSandboxes(page: ListWish, within: Deadline): Promise<ListPage> {

@@ -4,6 +4,7 @@ import { HoldfastError } from "@holdfast/errors";
 import type {
   ClaimsReading,
   Cluster,
+  ClusterNews,
   CreateEnding,
   CreateWish,
   DeletePodWish,
@@ -48,9 +49,12 @@ export class FakeCluster implements Cluster {
   readonly claims = new Map<string, string>();
   /** What was written, as it was wished. */
   readonly sent: (CreateWish | ModeWish | DeleteWish | DeletePodWish)[] = [];
+  /** False: those who hear of changes do not, as while a watch is broken off. */
+  isHeard = true;
   readonly #clock: Clock;
   readonly #sandboxes = new Map<string, StoredSandbox>();
   readonly #broadcast = new Broadcast<string>();
+  readonly #hearers = new Map<(news: ClusterNews) => void, Map<string, readonly StoredPod[]>>();
   readonly #late: (() => { readonly t: string })[] = [];
   #uids = 0;
 
@@ -91,12 +95,16 @@ export class FakeCluster implements Cluster {
 
   /** The pod with this uid, whoever owns it. */
   podOf(uid: PodUid): StoredPod | undefined {
-    return [...this.#sandboxes.values()].flatMap(({ pods }) => pods).find((pod) => pod.uid === uid);
+    for (const { pods } of this.#sandboxes.values()) {
+      const pod = pods.find((one) => one.uid === uid);
+      if (pod) return pod;
+    }
+    return undefined;
   }
 
   /** Wakes whoever waits for a change of it. */
   wake(id: WorkspaceId): void {
-    this.#broadcast.wake(sandboxNameOf(id));
+    this.#wake(sandboxNameOf(id));
   }
 
   /** The controller looks once, whatever its habit is. */
@@ -239,6 +247,32 @@ export class FakeCluster implements Cluster {
     return this.#broadcast.subscribe(sandboxName);
   }
 
+  hear(listener: (news: ClusterNews) => void): Disposable {
+    this.#hearers.set(listener, new Map([...this.#sandboxes].map(([name, { pods }]) => [name, [...pods]])));
+    return { [Symbol.dispose]: () => void this.#hearers.delete(listener) };
+  }
+
+  /** How many hear of every change. */
+  get hearers(): number {
+    return this.#hearers.size;
+  }
+
+  /** Tells those who hear that anything may have happened, as a watch that broke off does. */
+  tellMissed(): void {
+    for (const tell of [...this.#hearers.keys()]) tell({ t: "missed" });
+  }
+
+  #wake(name: string): void {
+    this.#broadcast.wake(name);
+    const sandbox = this.#sandboxes.get(name);
+    for (const [tell, known] of [...this.#hearers]) {
+      const before = known.get(name);
+      if (sandbox) known.set(name, [...sandbox.pods]);
+      else known.delete(name);
+      if (this.isHeard) for (const news of newsOf(name, sandbox, before)) tell(news);
+    }
+  }
+
   /** How many wait for changes. */
   get subscriptions(): number {
     return this.#broadcast.size;
@@ -368,7 +402,7 @@ export class FakeCluster implements Cluster {
     sandbox.resourceVersion = String(Number(sandbox.resourceVersion) + 1);
     for (const pod of sandbox.pods) pod.deleting = true;
     if (this.habits.podsEnd) this.collect(sandbox.name);
-    this.#broadcast.wake(sandbox.name);
+    this.#wake(sandbox.name);
     return { t: "applied", value: undefined };
   }
 
@@ -380,7 +414,7 @@ export class FakeCluster implements Cluster {
     pod.deleting = true;
     if (this.habits.podsEnd) endPods(owner);
     if (this.habits.controller) reconcile(owner, this.habits);
-    this.#broadcast.wake(owner.name);
+    this.#wake(owner.name);
     return { t: "applied", value: undefined };
   }
 
@@ -389,7 +423,7 @@ export class FakeCluster implements Cluster {
     if (!this.#sandboxes.get(name)?.deleting) return;
     this.#remove(name);
     this.#deleteClaims(name);
-    this.#broadcast.wake(name);
+    this.#wake(name);
   }
 
   #deleteClaims(name: string): void {
@@ -408,7 +442,7 @@ export class FakeCluster implements Cluster {
       if (this.habits.podsEnd && endPods(sandbox)) reconcile(sandbox, this.habits);
     }
     this.watches.stands(readingOf(sandbox), isNew);
-    this.#broadcast.wake(sandbox.name);
+    this.#wake(sandbox.name);
   }
 
   #newSandbox(name: string, seed: SandboxSeed): StoredSandbox {
@@ -434,6 +468,30 @@ export class FakeCluster implements Cluster {
       pods: [],
     };
   }
+}
+
+/** As a watch would say it: the object as it stands, and pods that were there before and are not any more. */
+function newsOf(
+  name: string,
+  sandbox: StoredSandbox | undefined,
+  before: readonly StoredPod[] | undefined,
+): ClusterNews[] {
+  const podNews = (pod: StoredPod, gone: boolean): ClusterNews => ({
+    t: "pod",
+    name,
+    pod: { ...pod, waits: pod.phase === "Pending" && pod.node !== undefined },
+    gone,
+  });
+  const left = (before ?? []).filter(({ uid }) => !sandbox?.pods.some((pod) => pod.uid === uid));
+  const gone = left.map((pod) => podNews(pod, true));
+  if (!sandbox) return [...gone, { t: "changed", name }];
+  const { uid, mode, deleting, stamps, pods } = sandbox;
+  const happened = before === undefined ? "added" : "modified";
+  return [
+    { t: "sandbox", name, uid, mode, deleting, holderEpoch: stamps.holderEpoch, happened },
+    ...gone,
+    ...pods.map((pod) => podNews(pod, false)),
+  ];
 }
 
 /** What a test says of a template; the rest is as an ordinary one has it. */

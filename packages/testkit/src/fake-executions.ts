@@ -1,24 +1,31 @@
 import { bootIdOf, type ExecutionId } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
-import type { ExecutionEvent, GuestExecution, GuestExecutions, StdinTaken } from "@holdfast/workspace";
+import type {
+  AttachWish,
+  ExecutionEvent,
+  GuestExecutions,
+  SignalOrder,
+  StdinInput,
+  StdinTaken,
+} from "@holdfast/workspace";
 
 /** The commands of a guest that knows none. Replace a method to make it know some. */
 export class FakeExecutions implements GuestExecutions {
-  async *attach({ executionId }: { readonly executionId: ExecutionId }): AsyncGenerator<ExecutionEvent> {
+  async *attach({ executionId }: AttachWish): AsyncGenerator<ExecutionEvent> {
     throw unknown(executionId);
   }
 
-  async get(id: ExecutionId): Promise<GuestExecution> {
+  get: GuestExecutions["get"] = async (id) => {
     throw unknown(id);
-  }
+  };
 
   list: GuestExecutions["list"] = async () => ({ executions: [], bootId: bootIdOf("boot") });
 
-  async signal({ executionId }: { readonly executionId: ExecutionId }): Promise<{ readonly alreadyEnded: boolean }> {
+  async signal({ executionId }: SignalOrder): Promise<{ readonly alreadyEnded: boolean }> {
     throw unknown(executionId);
   }
 
-  async writeStdin({ executionId }: { readonly executionId: ExecutionId }): Promise<StdinTaken> {
+  async writeStdin({ executionId }: StdinInput): Promise<StdinTaken> {
     throw unknown(executionId);
   }
 

@@ -54,7 +54,7 @@ export interface RunningPods {
 }
 
 /** What an agent announces that serves everything that the fake does but quiesce and flush. */
-const features = ["executions", "files", "holder-epoch", "probe"] as const;
+const features = ["execution-control", "executions", "files", "holder-epoch", "probe"] as const;
 
 /** The status of a process without privileges. */
 export const deprivileged = [

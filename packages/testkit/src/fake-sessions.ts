@@ -3,6 +3,7 @@ import { HoldfastError } from "@holdfast/errors";
 import type {
   GuestSessions,
   GuestTunnel,
+  OpenedSession,
   PortWish,
   SessionChunk,
   SessionEvent,
@@ -18,7 +19,7 @@ interface Named {
 export class FakeSessions implements GuestSessions {
   readonly liveAttachments = 0;
 
-  async open({ sessionId }: Named): Promise<SessionInfo> {
+  async open({ sessionId }: Named): Promise<OpenedSession> {
     throw new HoldfastError("SESSION_CAPACITY", {
       message: `This guest starts no sessions; ${sessionId} was not started.`,
     });

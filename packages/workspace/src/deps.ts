@@ -1,6 +1,9 @@
 import type { Clock } from "@holdfast/async";
+import type { WorkspaceId } from "@holdfast/contract";
+import type { HandleNews } from "./events/workspace-event.ts";
 import type { Cluster } from "./ports/cluster.ts";
 import type { GuestDialler } from "./ports/guest.ts";
+import type { WorkspaceView } from "./view.ts";
 
 /** Everything that the domain reaches outside itself. */
 export interface WorkspaceDeps {
@@ -11,6 +14,8 @@ export interface WorkspaceDeps {
   readonly randomId: () => string;
   readonly policy: WorkspacePolicy;
   readonly log: DomainLog;
+  /** Told what each handle comes to, as it does; it must not throw. Undefined: nobody listens. */
+  readonly told?: ((id: WorkspaceId, news: HandleNews, view: () => WorkspaceView) => void) | undefined;
 }
 
 /** What the operator decided, the same for every workspace of the service. */

@@ -1,3 +1,6 @@
+export type { TunnelEvent } from "./calls/connect-port.ts";
+export { WorkspaceExecutions } from "./calls/executions.ts";
+export type { CommandInput } from "./calls/feeding.ts";
 export {
   type FileOperation,
   type MakeDirectoryWish,
@@ -6,6 +9,11 @@ export {
   type WatchWish,
   WorkspaceFiles,
 } from "./calls/files.ts";
+export { type AttachmentEnd, WorkspaceSessions } from "./calls/sessions.ts";
+export { Terminal, type TerminalEvent, type TerminalVerb, type TerminalWish } from "./calls/terminal.ts";
+export type { TerminalInput } from "./calls/typing.ts";
+export type { ChronicleEvent, WatchItem } from "./chronicle/chronicle-event.ts";
+export { Chronicles } from "./chronicle/chronicles.ts";
 export * from "./deps.ts";
 export * from "./events/workspace-event.ts";
 export type { EventSubscription, WorkspaceEvents } from "./events/workspace-events.ts";
@@ -24,8 +32,10 @@ export * from "./ports/sessions.ts";
 export * from "./ports/tunnel.ts";
 export { readThrough } from "./read-through.ts";
 export { isHandleOver } from "./refusals.ts";
+export { FreshLook } from "./state/fresh-look.ts";
 export { LateCreates } from "./state/late-creates.ts";
 export type { BoundGuest, GoneWhy, StateName, WorkspaceState } from "./state/workspace-state.ts";
+export { reportOf as quiesceReportOf } from "./verbs/quiesce.ts";
 export type { Identity, PodFacts, WireState, WorkspaceSummary, WorkspaceView } from "./view.ts";
 export * from "./wishes.ts";
 export { type StopReports, Workspace } from "./workspace.ts";

@@ -2,18 +2,22 @@ import { type Deadline, orAborted } from "@holdfast/async";
 import type { ExecutionId, HolderEpoch, WorkspaceId } from "@holdfast/contract";
 import { bindablePodWaitMs } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
-import { cancelExecution } from "./calls/cancel-execution.ts";
+import { connectPort, type TunnelEvent } from "./calls/connect-port.ts";
 import { execute } from "./calls/execute.ts";
+import { WorkspaceExecutions } from "./calls/executions.ts";
 import { WorkspaceFiles } from "./calls/files.ts";
 import { rereadAfresh } from "./calls/reread.ts";
+import { WorkspaceSessions } from "./calls/sessions.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import type { WorkspaceEvents } from "./events/workspace-events.ts";
 import { fencingKey, type StopFencing, unfenced } from "./fence/fencing.ts";
 import { epochToStore } from "./fence/holder-epoch.ts";
 import { summaryOf } from "./inventory/summary.ts";
+import { Noticing } from "./notice/noticing.ts";
 import { isOutlived } from "./outlived.ts";
-import type { SandboxReading } from "./ports/cluster.ts";
+import type { ClusterNews, SandboxReading } from "./ports/cluster.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
+import type { PortWish } from "./ports/tunnel.ts";
 import { handleOver, isHandleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
@@ -51,6 +55,7 @@ export class Workspace {
   readonly files: WorkspaceFiles;
   readonly #ws: Handle;
   readonly #transitions: TransitionQueue;
+  readonly #noticing: Noticing;
   /** By whose word it is (L3). */
   readonly #suspends: StopFlights<Suspended>;
   /** By the uid that their callers expect, and whose word it is: nobody joins the delete of what he did not mean, or may not. */
@@ -62,6 +67,9 @@ export class Workspace {
     this.#ws = new Handle(id, deps, lateCreates);
     this.files = this.filesUnder(undefined);
     this.#transitions = new TransitionQueue(this.#ws);
+    this.#noticing = new Noticing(this.#ws, this.#transitions);
+    const { told } = deps;
+    if (told) this.#ws.tell = (news) => told(id, news, () => viewOf(this.#ws));
     this.#suspends = new StopFlights(deps);
     this.#deletes = new StopFlights(deps);
   }
@@ -160,6 +168,30 @@ export class Workspace {
     return new WorkspaceFiles(this.#ws, epoch, (operation, error) => this.#named(operation, error));
   }
 
+  /** Its commands, for calls of this RPC that carry this epoch. */
+  executionsUnder(epoch: HolderEpoch | undefined, operation: string): WorkspaceExecutions {
+    return new WorkspaceExecutions(this.#ws, epoch, (error) => this.#named(operation, error));
+  }
+
+  /** Its terminals and detached programs, for calls of this RPC that carry this epoch. */
+  sessionsUnder(epoch: HolderEpoch | undefined, operation: string): WorkspaceSessions {
+    return new WorkspaceSessions(this.#ws, epoch, (error) => this.#named(operation, error));
+  }
+
+  /** Connects to a server in the guest. `outgoing` is what its client sends, to the client's half-close. */
+  async *connectPort(
+    wish: PortWish,
+    outgoing: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+    epoch?: HolderEpoch,
+  ): AsyncGenerator<TunnelEvent> {
+    try {
+      yield* connectPort(this.#ws, wish, epoch, outgoing, signal);
+    } catch (error) {
+      throw this.#named("Connect", error);
+    }
+  }
+
   /** Quiesce and flush by themselves, for calls that carry this epoch. */
   diskUnder(epoch: HolderEpoch | undefined): WorkspaceDisk {
     const named = (operation: string, error: unknown): unknown => this.#named(operation, error);
@@ -171,11 +203,11 @@ export class Workspace {
    * before it is thrown (L43).
    */
   async cancelExecution(
-    id: ExecutionId,
+    executionId: ExecutionId,
     caller: AbortSignal,
     epoch?: HolderEpoch,
   ): Promise<{ readonly alreadyEnded: boolean }> {
-    return await this.#told("CancelExecution", () => cancelExecution(this.#ws, id, epoch, caller));
+    return await this.executionsUnder(epoch, "CancelExecution").cancel({ executionId }, caller);
   }
 
   /** Looks at the object and the pod once, uncached, and takes in what somebody else did (L35). Undefined: the object could not be read. */
@@ -183,6 +215,14 @@ export class Workspace {
     const { state } = this.#ws;
     if (state.t === "active" && !(await orAborted(rereadAfresh(this.#ws, state.bound), caller))) return undefined;
     return await this.viewNow(caller);
+  }
+
+  /**
+   * Hears what the watch says of it. Resolves once it has looked, where that contradicts what this handle holds; undefined: nothing is to be
+   * done. Never rejects. (L37)
+   */
+  heard(news: ClusterNews): Promise<void> | undefined {
+    return this.#noticing.heard(news);
   }
 
   /** Runs a command, under the caller's epoch. Admission, the one rebind and the one re-read are inside. */
@@ -223,6 +263,7 @@ export class Workspace {
 
   /** Lets the handle go: touches neither pod nor disk, and ends nobody's stream. */
   close(): void {
+    this.#noticing.close();
     const bound = boundGuestOf(this.#ws.state);
     if (bound) this.#ws.leases.retire(bound.guest);
   }

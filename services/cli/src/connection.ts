@@ -3,6 +3,8 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
+import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { UsageError } from "./failure.ts";
 
@@ -12,6 +14,8 @@ export interface Connection {
   readonly executions: Client<typeof ExecutionService>;
   readonly files: Client<typeof FileService>;
   readonly inventory: Client<typeof InventoryService>;
+  readonly sessions: Client<typeof SessionService>;
+  readonly ports: Client<typeof PortService>;
 }
 
 /** Connects to `host:port`, or to an http or https address. */
@@ -19,10 +23,14 @@ export function connectionTo(server: string): Connection {
   const baseUrl = /^https?:\/\//.test(server) ? server : `http://${server}`;
   if (!URL.canParse(baseUrl)) throw new UsageError(`--server must be host:port or an address; it is "${server}"`);
   const transport = createGrpcTransport({ baseUrl });
+  // A terminal may be silent for hours: only an answered ping tells a quiet one from a lost one.
+  const watched = createGrpcTransport({ baseUrl, pingIntervalMs: 5_000, pingTimeoutMs: 10_000 });
   return {
     workspaces: createClient(WorkspaceService, transport),
     executions: createClient(ExecutionService, transport),
     files: createClient(FileService, transport),
     inventory: createClient(InventoryService, transport),
+    sessions: createClient(SessionService, watched),
+    ports: createClient(PortService, watched),
   };
 }

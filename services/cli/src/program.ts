@@ -2,14 +2,18 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import manifest from "../package.json" with { type: "json" };
 import { copy } from "./commands/copy.ts";
 import { exec } from "./commands/exec.ts";
+import { forward } from "./commands/forward.ts";
 import { list } from "./commands/list.ts";
 import { listFiles } from "./commands/list-files.ts";
 import { open } from "./commands/open.ts";
 import { remove } from "./commands/remove.ts";
 import { resume } from "./commands/resume.ts";
+import { killSession, sessions } from "./commands/sessions.ts";
+import { shell } from "./commands/shell.ts";
 import { suspend } from "./commands/suspend.ts";
 import { type Connection, connectionTo } from "./connection.ts";
 import { UsageError } from "./failure.ts";
+import { detachKeyOf } from "./terminal/detach-key.ts";
 
 /** What every command is given. */
 export interface Session {
@@ -23,7 +27,7 @@ export interface Session {
 /** The command line. */
 export function programOf(signal: AbortSignal): Command {
   const program = new Command("holdfast")
-    .description("Opens workspaces, runs commands in them, copies files, and puts them to sleep.")
+    .description("Opens workspaces, runs commands and terminals in them, copies files, and puts them to sleep.")
     .addOption(
       new Option("--server <host:port>", "where the service listens").env("HOLDFAST_SERVER").default("127.0.0.1:50051"),
     )
@@ -34,7 +38,7 @@ export function programOf(signal: AbortSignal): Command {
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "holdfast: ")) })
     .addHelpText(
       "after",
-      "\nA workspace's file is written ID:PATH, as build:src/main.c. Exit codes: 0; 1 when a call fails; 2 for a wrong command line;\nexec passes the command's own through (128 + n for signal n), and is 125 when the call itself fails.",
+      "\nA workspace's file is written ID:PATH, as build:src/main.c. Exit codes: 0; 1 when a call fails; 2 for a wrong command line;\nexec and sh pass the command's own through (128 + n for signal n), and are 125 when the call itself fails;\nsh is 0 when it was detached.",
     );
   const session = ({ json: here }: { readonly json?: true }): Session => {
     const { server, json } = program.opts<{ server: string; json?: true }>();
@@ -64,6 +68,39 @@ export function programOf(signal: AbortSignal): Command {
       if (words.length === 0) throw new UsageError("exec needs a command");
       return exec(session(options), workspace, words, options);
     });
+  command(
+    program,
+    "sh <workspace> [command...]",
+    "a terminal in a workspace: a shell, or a command; or one that stands",
+  )
+    .option("--session <id>", "attach to this session instead (see sessions)")
+    .option("--observe", "only look on; with --session")
+    .option("--ephemeral", "the program ends with this client, instead of going on without it")
+    .option("--cwd <path>", "the working directory; default: the workspace's root")
+    .option("-e, --env <name=value>", "add to its environment (repeatable)", collected, [])
+    .addOption(
+      new Option("--detach-key <key>", 'the key that detaches, as "ctrl-]"; "none" for none')
+        .env("HOLDFAST_DETACH_KEY")
+        .default(detachKeyOf("ctrl-]"), '"ctrl-]"')
+        .argParser(detachKeyOf),
+    )
+    .action((workspace, words, options) => {
+      if (options.session !== undefined && words.length > 0) throw new UsageError("--session runs no command");
+      if (options.session !== undefined && options.ephemeral) throw new UsageError("--ephemeral is for a new session");
+      if (options.observe && options.session === undefined) throw new UsageError("--observe needs --session");
+      return shell(session(options), workspace, words, options);
+    });
+  command(program, "sessions <workspace>", "list its terminals and detached programs").action((workspace, options) =>
+    sessions(session(options), workspace),
+  );
+  command(program, "kill-session <workspace> <session>", "end a session and all that it left behind")
+    .option("--signal <name>", "only send this signal")
+    .action((workspace, id, options) => killSession(session(options), workspace, id, options));
+  command(
+    program,
+    "forward <workspace> <[local:]port>",
+    "pass connections to this machine on to a port of a workspace",
+  ).action((workspace, ports, options) => forward(session(options), workspace, ports));
   command(program, "ls <workspace:path>", "list a directory of a workspace")
     .option("-R, --recursive", "the whole tree")
     .option("-a, --all", "also names that begin with '.'")

@@ -3,7 +3,9 @@ import type { DescService } from "@bufbuild/protobuf";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
 import { ServerService } from "@holdfast/api/holdfast/v1/server_pb";
+import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { Deadline, systemClock } from "@holdfast/async";
 import type { EmbeddedCluster } from "@holdfast/embedded-cluster";
@@ -20,7 +22,6 @@ import { GrpcListener } from "./listeners/grpc/grpc-listener.ts";
 import type { Listener } from "./listeners/listener.ts";
 import { WebListener } from "./listeners/web/web-listener.ts";
 import { partLogger } from "./logging.ts";
-import { WorkspaceRegistry } from "./registry.ts";
 import { serviceRelaxations } from "./relaxations.ts";
 import { executionService } from "./rpc/execution-service.ts";
 import { fileService } from "./rpc/file-service.ts";
@@ -28,11 +29,14 @@ import { Admission } from "./rpc/interceptors/admission.ts";
 import { CallLog } from "./rpc/interceptors/call-log.ts";
 import { type ServedMethod, throughPipeline } from "./rpc/interceptors/call-pipeline.ts";
 import { inventoryService } from "./rpc/inventory-service.ts";
+import { portService } from "./rpc/port-service.ts";
 import { serverService } from "./rpc/server-service.ts";
 import { type MountedMethod, mountService } from "./rpc/service-implementation.ts";
+import { sessionService } from "./rpc/session-service.ts";
 import { workspaceService } from "./rpc/workspace-service.ts";
-import { serverInfo } from "./server-info.ts";
+import { type CounterSources, serverInfo } from "./server-info.ts";
 import { StartFailure } from "./start-failure.ts";
+import { Watching } from "./watching.ts";
 
 /** A service that serves. */
 export interface ControlPlane {
@@ -71,14 +75,15 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
 
     const cluster = await connect(config, embedded, logger);
     stops.push(() => cluster.close());
-    const deps = workspaceDeps(config, probe, cluster, logger);
-    const registry = new WorkspaceRegistry(deps);
-    stops.push(async () => registry.closeAll());
+    const guests = guestDialler(systemClock);
+    const deps = workspaceDeps(config, probe, cluster, guests, logger);
+    const watching = new Watching(deps);
+    stops.push(async () => watching.close());
 
     const admission = new Admission();
     const inventory = new WorkspaceInventory(deps, cluster.namespace);
     stops.push(() => inventory.close());
-    const services = serve(registry, inventory, { admission, log: new CallLog(logger) });
+    const services = serve(watching, inventory, guests.counts, { admission, log: new CallLog(logger) });
     const look = firstLook(cluster);
     const listeners: Listener[] = [];
     stops.push(() => drainCalls(listeners, admission));
@@ -109,19 +114,25 @@ export async function startControlPlane(config: ServiceConfig, logger: Logger): 
 
 /** Every service, behind what every call passes. */
 function serve(
-  registry: WorkspaceRegistry,
+  watching: Watching,
   inventory: WorkspaceInventory,
+  guests: CounterSources["guests"],
   deps: Parameters<typeof throughPipeline>[1],
 ): Map<DescService, ServedMethod[]> {
+  const { registry } = watching;
   const behind = (methods: readonly MountedMethod[]): ServedMethod[] =>
     methods.map((method) => throughPipeline(method, deps));
   const services = new Map<DescService, ServedMethod[]>([
-    [WorkspaceService, behind(mountService(WorkspaceService, workspaceService(registry)))],
+    [WorkspaceService, behind(mountService(WorkspaceService, workspaceService(registry, watching)))],
     [ExecutionService, behind(mountService(ExecutionService, executionService(registry)))],
+    [SessionService, behind(mountService(SessionService, sessionService(registry)))],
+    [PortService, behind(mountService(PortService, portService(registry)))],
     [FileService, behind(mountService(FileService, fileService(registry)))],
     [InventoryService, behind(mountService(InventoryService, inventoryService(inventory, registry)))],
   ]);
-  const info = () => serverInfo(services.keys(), { registry, admission: deps.admission });
+  const { admission } = deps;
+  const sources = { registry, admission, guests, watches: [watching, inventory] };
+  const info = () => serverInfo(services.keys(), sources);
   return services.set(ServerService, behind(mountService(ServerService, serverService(info))));
 }
 
@@ -160,12 +171,13 @@ function workspaceDeps(
   config: ServiceConfig,
   probe: "refuse" | "report",
   cluster: KubeCluster,
+  guests: WorkspaceDeps["guests"],
   logger: Logger,
 ): WorkspaceDeps {
   const log = partLogger(logger, "workspace");
   return {
     cluster,
-    guests: guestDialler(systemClock),
+    guests,
     clock: systemClock,
     randomId: randomUUID,
     policy: {

@@ -1,16 +1,24 @@
-import { Deadline, orAborted, SingleFlight } from "@holdfast/async";
+import { Deadline, orAborted, SingleFlight, Slots } from "@holdfast/async";
 import {
   flushTimeoutDefaultMs,
   guestHealthTimeoutMs,
   type HolderEpoch,
   handlesMax,
+  looksAtOnceMax,
+  readsInsteadOfListMax,
+  sandboxNameOf,
   type WorkspaceId,
+  watchListPageSize,
+  watchListTimeoutMs,
+  workspaceIdOf,
 } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import {
+  type ClusterNews,
   type DestroyWish,
   type ExecutionEvent,
   type ExecutionWish,
+  FreshLook,
   type GuestHealth,
   isHandleOver,
   LateCreates,
@@ -49,6 +57,7 @@ export class WorkspaceRegistry {
   /** Silent adoptions that are on their way. */
   readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
   readonly #rereads = new SingleFlight<Workspace, boolean | undefined>();
+  readonly #missed = new FreshLook<void>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
 
@@ -108,6 +117,15 @@ export class WorkspaceRegistry {
     return (await this.#byObject(id, caller, (workspace, until) => workspace.destroy(wish, until))).deleted;
   }
 
+  /**
+   * Hears what the watch says. A handle that it contradicts looks, and is dropped where it is over; one that is not held, or not concerned,
+   * costs nothing (L37). Resolves once all that is done, for tests.
+   */
+  async heard(news: ClusterNews): Promise<void> {
+    if (news.t === "missed") await this.#missed.run(() => this.#lookAfterGap());
+    else await this.#tell(workspaceIdOf(news.name), news);
+  }
+
   /** The workspace as it stands: its handle's view, or read through where none is open here. */
   async read(
     id: WorkspaceId,
@@ -128,6 +146,13 @@ export class WorkspaceRegistry {
       return { view: await readThrough(this.#deps, id, caller), health: undefined };
     }
     return { view, health };
+  }
+
+  /** As `read`, of an uncached read of the object that begins now; rejects where it cannot be read. */
+  async refresh(id: WorkspaceId, caller: AbortSignal): Promise<WorkspaceView> {
+    const fresh = await readThrough(this.#deps, id, caller);
+    // A handle takes in what stands, and says more of it.
+    return this.#live(id) ? (await this.read(id, false, caller)).view : fresh;
   }
 
   /** Runs a command in a workspace that is open here, or that runs and is adopted silently. */
@@ -243,6 +268,47 @@ export class WorkspaceRegistry {
     const isOver = isOutlived && mayBeOutlived(entry) && !workspace.hasUnresolvedStop;
     if (isOver && this.#entries.get(id) === entry) this.#drop(entry);
     return isOutlived === undefined ? "failed" : undefined;
+  }
+
+  async #tell(id: WorkspaceId | undefined, news: ClusterNews): Promise<void> {
+    const entry = id === undefined ? undefined : this.#entries.get(id);
+    const done = entry?.workspace.heard(news);
+    if (!entry || !done) return;
+    await done;
+    this.#dropIfOver(entry);
+  }
+
+  /** Whatever happened while nobody watched: few handles read their own objects, many are compared with one list. Never rejects. */
+  async #lookAfterGap(): Promise<void> {
+    const held = [...this.#entries.keys()];
+    const slots = new Slots(looksAtOnceMax);
+    const news = held.length > readsInsteadOfListMax ? await this.#listedNews() : undefined;
+    const newsOf = (id: WorkspaceId): ClusterNews => {
+      const name = sandboxNameOf(id);
+      return news ? (news.get(name) ?? { t: "changed", name }) : { t: "missed" };
+    };
+    await Promise.all(held.map((id) => slots.run(() => this.#tell(id, newsOf(id)))));
+  }
+
+  /** What stands, as news by name; undefined where it could not be listed. */
+  async #listedNews(): Promise<ReadonlyMap<string, ClusterNews> | undefined> {
+    using within = new Deadline(this.#deps.clock, watchListTimeoutMs, this.#closed.signal);
+    const news = new Map<string, ClusterNews>();
+    try {
+      let continueToken: string | undefined;
+      do {
+        const page = await this.#deps.cluster.listSandboxes({ limit: watchListPageSize, continueToken }, within);
+        for (const { name, uid, mode, stamps } of page.sandboxes) {
+          const { holderEpoch } = stamps;
+          news.set(name, { t: "sandbox", name, uid, mode, deleting: false, holderEpoch, happened: "modified" });
+        }
+        continueToken = page.continueToken;
+      } while (continueToken !== undefined);
+      return news;
+    } catch (error) {
+      this.#deps.log.info({ error }, "what a watch missed could not be listed: each workspace is looked at");
+      return undefined;
+    }
   }
 
   async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {

@@ -15,12 +15,19 @@ export interface ServerCounters {
   readonly handles: number;
   readonly calls: number;
   readonly streams: number;
+  /** Sessions that are followed through this process. */
+  readonly attachments: number;
+  readonly guestConnections: number;
+  /** Watches of one workspace, and of the inventory. */
+  readonly watchers: number;
 }
 
 /** Who is asked for the counters. */
 export interface CounterSources {
   readonly registry: { readonly size: number };
   readonly admission: { readonly inProgress: number; readonly streams: number };
+  readonly guests: { readonly connections: number; readonly attachments: number };
+  readonly watches: readonly { readonly watchers: number }[];
 }
 
 /** The names by which clients know what is served. */
@@ -34,7 +41,10 @@ const featureNames: Readonly<Record<string, string>> = {
 };
 
 /** Describes a service that serves these; asked within a call, which the counters leave out. */
-export function serverInfo(served: Iterable<DescService>, { registry, admission }: CounterSources): ServerInfo {
+export function serverInfo(
+  served: Iterable<DescService>,
+  { registry, admission, guests, watches }: CounterSources,
+): ServerInfo {
   return {
     version: manifest.version,
     features: [...served].flatMap(({ typeName }) => featureNames[typeName] ?? []).sort(),
@@ -43,6 +53,9 @@ export function serverInfo(served: Iterable<DescService>, { registry, admission 
       handles: registry.size,
       calls: Math.max(0, admission.inProgress - 1),
       streams: admission.streams,
+      attachments: guests.attachments,
+      guestConnections: guests.connections,
+      watchers: watches.reduce((count, { watchers }) => count + watchers, 0),
     },
   };
 }

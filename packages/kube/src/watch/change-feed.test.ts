@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { ClusterNews } from "@holdfast/workspace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { KubeCluster } from "../kube-cluster.ts";
 import { acceleratedClock, clientOf, LogRecord, podJson, sandboxJson } from "../testing/fixtures.ts";
@@ -103,6 +104,32 @@ describe("L37 the watch", () => {
       expect.objectContaining({ watch: "true", labelSelector }),
     ]);
     for (const subscription of subscriptions) subscription[Symbol.dispose]();
+  });
+
+  it("tells those who hear of all of them, over the same watches; who is disposed of hears no more", async () => {
+    const watches = new Watches();
+    api.script((received, reply) => watches.serve(received, reply));
+    const heard: ClusterNews[] = [];
+    const hearing = cluster.hear((news) => heard.push(news));
+    using last = cluster.changes("namzu-ws-last");
+    await watches.stand(1);
+    await last.next(signal()); // of the first lists
+    watches.say("sandboxes", sandboxEvent("ADDED", "namzu-ws-a", "101"));
+    watches.say("sandboxes", sandboxEvent("ADDED", "somebody-elses", "102"));
+    watches.say("sandboxes", sandboxEvent("MODIFIED", "namzu-ws-last", "103"));
+    await last.next(signal());
+    const told = heard.filter(({ t }) => t !== "missed");
+    expect(told).toMatchObject([
+      { t: "sandbox", name: "namzu-ws-a", happened: "added" },
+      { t: "sandbox", name: "namzu-ws-last", happened: "modified" },
+    ]);
+    // Each kind's list, of which nobody knows what came before it.
+    expect(heard.filter(({ t }) => t === "missed").length).toBeGreaterThan(0);
+    hearing[Symbol.dispose]();
+    watches.say("sandboxes", sandboxEvent("DELETED", "namzu-ws-last", "104"));
+    await last.next(signal());
+    expect(heard.filter(({ t }) => t !== "missed")).toEqual(told);
+    expect(api.received.filter(isWatch)).toHaveLength(2);
   });
 
   it("wakes the subscriber of a Sandbox that changed", async () => {

@@ -1,10 +1,13 @@
 import { Broadcast, type Clock, type Subscription } from "@holdfast/async";
 import { sandboxNameHashLabel, sandboxNamePrefix, sandboxResource } from "@holdfast/contract";
+import type { ClusterNews } from "@holdfast/workspace";
 import type { LogSink } from "../log-sink.ts";
 import { at, elements, textOf } from "../objects/json.ts";
 import { pods, sandboxes } from "../resources.ts";
 import type { ApiTransport } from "../transport/transport.ts";
+import { podNewsOf, sandboxNewsOf } from "./cluster-news.ts";
 import { KindWatch } from "./kind-watch.ts";
+import type { ChangeKind } from "./watch-event.ts";
 
 export interface ChangeFeedDeps {
   readonly transport: ApiTransport;
@@ -15,12 +18,13 @@ export interface ChangeFeedDeps {
 }
 
 /**
- * Wakes whoever waits for a Sandbox, by its name: one watch of Sandboxes and one of their pods, for the whole process, from the
- * first subscription on. It holds no object and says nothing about any: whoever is woken reads again. (L37)
+ * Wakes whoever waits for a Sandbox, by its name, and tells listeners of all of them: one watch of Sandboxes and one of their pods, for
+ * the whole process, from the first subscription on. It holds no object: whoever is woken or told reads again. (L37)
  */
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
   readonly #news = new Broadcast<string>();
+  readonly #listeners = new Set<(news: ClusterNews) => void>();
   readonly #stop = new AbortController();
   #running: Promise<unknown> | undefined;
 
@@ -31,11 +35,15 @@ export class ChangeFeed {
   /** Listens from now on: subscribe, then read. */
   subscribe(sandboxName: string): Subscription {
     const subscription = this.#news.subscribe(sandboxName);
-    this.#running ??= Promise.all([
-      this.#watch(sandboxes, undefined, sandboxNameOf),
-      this.#watch(pods, sandboxNameHashLabel, ownerNameOf),
-    ]);
+    this.#run();
     return subscription;
+  }
+
+  /** Tells this listener of every Sandbox from now on. */
+  hear(listener: (news: ClusterNews) => void): Disposable {
+    this.#listeners.add(listener);
+    this.#run();
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
   }
 
   /** Ends both watches. Subscriptions stay and are woken no more. */
@@ -44,18 +52,39 @@ export class ChangeFeed {
     await this.#running;
   }
 
-  #watch(resource: typeof pods, labelSelector: string | undefined, nameOf: (object: unknown) => string | undefined) {
+  #run(): void {
+    this.#running ??= Promise.all([
+      this.#watch(sandboxes, undefined, sandboxNameOf, sandboxNewsOf),
+      this.#watch(pods, sandboxNameHashLabel, ownerNameOf, podNewsOf),
+    ]);
+  }
+
+  #watch(
+    resource: typeof pods,
+    labelSelector: string | undefined,
+    nameOf: (object: unknown) => string | undefined,
+    newsOf: (name: string, object: unknown, kind: ChangeKind) => ClusterNews,
+  ) {
     const watch = new KindWatch({
       ...this.#deps,
       resource,
       labelSelector,
-      changed: (object) => {
+      changed: (object, kind) => {
         const name = nameOf(object);
-        if (name?.startsWith(sandboxNamePrefix)) this.#news.wake(name);
+        if (!name?.startsWith(sandboxNamePrefix)) return;
+        this.#news.wake(name);
+        if (this.#listeners.size > 0) this.#tell(newsOf(name, object, kind));
       },
-      missed: () => this.#news.wakeAll(),
+      missed: () => {
+        this.#news.wakeAll();
+        this.#tell({ t: "missed" });
+      },
     });
     return watch.run(this.#stop.signal);
+  }
+
+  #tell(news: ClusterNews): void {
+    for (const listener of [...this.#listeners]) listener(news);
   }
 }
 

@@ -4,13 +4,13 @@ import type { LogSink } from "../log-sink.ts";
 import { at, textOf } from "../objects/json.ts";
 import { pathOf, qualified } from "../resources.ts";
 import { wordsOf } from "../transport/api-answer.ts";
-import type { WatchEvent } from "./watch-event.ts";
+import type { ChangeKind, WatchEvent } from "./watch-event.ts";
 import { type StretchDeps, type StretchEnd, watchStretch } from "./watch-stretch.ts";
 
 export interface KindWatchDeps extends StretchDeps {
   readonly log: LogSink;
   /** Something happened to this object. */
-  readonly changed: (object: unknown) => void;
+  readonly changed: (object: unknown, kind: ChangeKind) => void;
   /** Anything may have happened: what was missed is not known. */
   readonly missed: () => void;
 }
@@ -75,7 +75,7 @@ export class KindWatch {
 
   #heard(event: Exclude<WatchEvent, { readonly t: "error" }>): void {
     this.#version = event.version;
-    if (event.t === "changed") this.#deps.changed(event.object);
+    if (event.t === "changed") this.#deps.changed(event.object, event.kind);
   }
 
   /** A fault that lasts is said once. */

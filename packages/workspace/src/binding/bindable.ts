@@ -15,7 +15,7 @@ export function isCandidate(pod: PodReading, left: ReadonlySet<PodUid>): boolean
 }
 
 /** Ended by itself; a deletionTimestamp alone is not an end. */
-export function hasEnded(pod: PodReading): boolean {
+export function hasEnded(pod: Pick<PodReading, "phase">): boolean {
   return pod.phase === "Succeeded" || pod.phase === "Failed";
 }
 

@@ -46,8 +46,11 @@ export async function dialGuest(
     const now = await readAfterPod(ws, sandbox, within);
     judge?.(now);
     const fenced = await fenceInTime(ws, guest, now, within);
+    if (fenced > 0) ws.progressed("bound"); // Else nothing was asked of it yet.
     using answer = within.within(bindAnswerMs);
-    await proveDeprivileged(ws, guest, answer);
+    const isProved = await proveDeprivileged(ws, guest, answer);
+    if (fenced === 0) ws.progressed("bound");
+    if (isProved) ws.progressed("probed");
     const health = await guest.health(answer);
     if (!health.serving) throw new GuestNotReached("retiring", `the agent in pod ${pod.name} is stopping`);
     const { features, bootId } = health;
@@ -64,15 +67,16 @@ async function fenceInTime(ws: Handle, guest: Guest, now: SandboxReading, within
   return await fenceGuest(ws, guest, now, answer);
 }
 
-async function proveDeprivileged(ws: Handle, guest: Guest, within: Deadline): Promise<void> {
+/** False: it has not proved it, which is only reported. */
+async function proveDeprivileged(ws: Handle, guest: Guest, within: Deadline): Promise<boolean> {
   const seen = await probe(guest, within);
-  if (!seen) return;
+  if (!seen) return true;
   if (ws.deps.policy.probe === "report") {
     ws.deps.log.warn(
       { workspaceId: ws.id, podUid: guest.address.podUid, seen: seen.words },
       "the guest is privileged (only reported)",
     );
-    return;
+    return false;
   }
   throw guestPrivileged(ws, seen);
 }

@@ -1,12 +1,20 @@
 import { Deadline, DeadlineExceeded, orAborted, pause } from "@holdfast/async";
-import { cancelAskAgainMs, type ExecutionId, guestDialTimeoutMs, type HolderEpoch } from "@holdfast/contract";
+import {
+  type BootId,
+  cancelAskAgainMs,
+  type ExecutionId,
+  guestDialTimeoutMs,
+  type HolderEpoch,
+} from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { guestAhead } from "../binding/fence-guest.ts";
 import type { GuestIdentity } from "../events/workspace-event.ts";
+import type { CancelOrder } from "../ports/executions.ts";
 import { type GuestAddress, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import { admit } from "./admission.ts";
 import { assertClaim, isEpochRefusal, settleRefusal } from "./epoch-claim.ts";
+import { assertServes } from "./guest-call.ts";
 import { tellUnconfirmed } from "./unconfirmed-cancellation.ts";
 
 const askEveryMs = 1_000;
@@ -17,6 +25,10 @@ export interface Cancelled {
   readonly address: GuestAddress;
   readonly startedOn: GuestIdentity;
   readonly epoch: HolderEpoch | undefined;
+  /** Between SIGTERM and SIGKILL. Absent: the guest's default. */
+  readonly graceMs?: number | undefined;
+  /** Only in this agent process. Absent: in whichever knows the command; a new one of the same pod says that it was lost. */
+  readonly expectedBootId?: BootId | undefined;
 }
 
 /**
@@ -25,16 +37,17 @@ export interface Cancelled {
  */
 export async function cancelExecution(
   ws: Handle,
-  executionId: ExecutionId,
+  { executionId, graceMs, expectedBootId }: CancelOrder,
   epoch: HolderEpoch | undefined,
   caller: AbortSignal,
 ): Promise<{ readonly alreadyEnded: boolean }> {
   const bound = await admit(ws, caller);
+  assertServes(ws, bound, "execution-control");
   const claim = { changes: true, epoch };
   await assertClaim(ws, bound, claim, caller);
   const { guest, pod, bootId } = bound;
   const startedOn = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
-  const cancelled = { executionId, address: guest.address, startedOn, epoch };
+  const cancelled = { executionId, address: guest.address, startedOn, epoch, graceMs, expectedBootId };
   for (let mayFence = true; ; mayFence = false) {
     try {
       return await orAborted(confirmCancelled(ws, cancelled), caller);
@@ -55,7 +68,7 @@ export async function confirmCancelled(
   cancelled: Cancelled,
   first?: unknown,
 ): Promise<{ readonly alreadyEnded: boolean }> {
-  using within = new Deadline(ws.deps.clock, cancelAskAgainMs);
+  using within = new Deadline(ws.deps.clock, cancelAskAgainMs + (cancelled.graceMs ?? 0));
   let unconfirmed: unknown = first;
   for (;;) {
     try {
@@ -73,13 +86,13 @@ export async function confirmCancelled(
 /** A connection that is lost without anybody's noticing answers nothing: each try has its own. */
 async function askOnce(
   ws: Handle,
-  { address, executionId, startedOn, epoch }: Cancelled,
+  { address, executionId, epoch, graceMs, expectedBootId }: Cancelled,
   within: Deadline,
 ): Promise<{ readonly alreadyEnded: boolean }> {
   const guest = ws.deps.guests.guest(address);
-  using answer = within.within(cancelAnswerMs);
+  using answer = within.within(cancelAnswerMs + (graceMs ?? 0));
   try {
-    const order = { executionId, graceMs: undefined, expectedBootId: startedOn.bootId };
+    const order = { executionId, graceMs, expectedBootId };
     return await guest.under(epoch).executions.cancel(order, answer);
   } finally {
     guest.close();

@@ -1,4 +1,4 @@
-import type { HolderEpoch } from "@holdfast/contract";
+import type { GuestFeature, HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import type { ExecutionEvent, ExecutionWish, Guest } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
@@ -12,11 +12,12 @@ export async function* execute(
   wish: ExecutionWish,
   epoch: HolderEpoch | undefined,
   signal: AbortSignal,
-): AsyncGenerator<ExecutionEvent> {
+  how: HowToExecute = whole(wish, signal),
+): AsyncGenerator<ExecutionEvent, void> {
   let nextOffset = 0;
   let started: Cancelled | undefined;
   const open = async function* (guest: Guest, bound: BoundGuest): AsyncGenerator<ExecutionEvent> {
-    for await (const event of guest.execute(wish, signal)) {
+    for await (const event of how.call(guest)) {
       if (event.t === "started") {
         ws.noteBootId(bound, event.bootId);
         started = startedOn(bound, event, epoch);
@@ -28,12 +29,23 @@ export async function* execute(
   };
   const lost = (cause: Error): HoldfastError => outcomeUnknown(ws, cause, wish, nextOffset);
   try {
-    yield* callGuest(ws, { feature: undefined, claim: { changes: true, epoch }, open, lost }, signal);
+    yield* callGuest(ws, { feature: how.feature, claim: { changes: true, epoch }, open, lost }, signal);
   } catch (error) {
     if (signal.aborted || !started || !hasReason(error, "CANCELLATION_UNCONFIRMED")) throw error;
     await confirmCancelled(ws, started, error); // Throws what is proved, or that nothing was.
     throw confirmedLate(ws, wish, nextOffset, error);
   }
+}
+
+/** How the command is run in a guest, and what that needs of it. */
+export interface HowToExecute {
+  readonly feature: GuestFeature | undefined;
+  readonly call: (guest: Guest) => AsyncIterable<ExecutionEvent>;
+}
+
+/** With all of its input. */
+function whole(wish: ExecutionWish, signal: AbortSignal): HowToExecute {
+  return { feature: undefined, call: (guest) => guest.execute(wish, signal) };
 }
 
 /** The guest that the command runs on, whatever is bound later. */
@@ -43,7 +55,7 @@ function startedOn(
   epoch: HolderEpoch | undefined,
 ): Cancelled {
   const identity = { podUid: pod.uid, bootId: bootId === "" ? undefined : bootId };
-  return { executionId, address: guest.address, startedOn: identity, epoch };
+  return { executionId, address: guest.address, startedOn: identity, epoch, expectedBootId: identity.bootId };
 }
 
 /** Nothing of it is left by now; how it ended went by while that was in doubt. */

@@ -91,7 +91,7 @@ export async function askGuest<Answer>(
 }
 
 /** A request that needs what the guest did not announce is refused before anything starts, never served in a weaker form. */
-function assertServes(ws: Handle, bound: BoundGuest, feature: GuestFeature | undefined): void {
+export function assertServes(ws: Handle, bound: BoundGuest, feature: GuestFeature | undefined): void {
   if (feature === undefined || bound.features.includes(feature)) return;
   throw new HoldfastError("GUEST_FEATURE_MISSING", {
     message: `The guest of workspace ${ws.id} does not serve ${feature}. Nothing was sent to it. The workspace needs an image with a newer agent.`,
@@ -143,6 +143,6 @@ function isTransportFailure(error: unknown): boolean {
   return (
     error instanceof GuestLost ||
     (error instanceof GuestNotReached && error.why !== "name-unresolvable") ||
-    hasReason(error, "EXECUTION_DETACHED", "AGENT_UNREACHABLE")
+    hasReason(error, "EXECUTION_DETACHED", "SESSION_DETACHED", "AGENT_UNREACHABLE")
   );
 }

@@ -24,7 +24,7 @@ export async function tellUnconfirmed(ws: Handle, cancelled: Cancelled, cause: u
   const finding = await lookFor(ws, cancelled, cause);
   const error = errorOf(ws, cancelled, finding, cause);
   const { executionId, startedOn: previous } = cancelled;
-  ws.events.publish({ t: "cancellation_unconfirmed", executionId, previous, ...finding, error });
+  ws.publish({ t: "cancellation_unconfirmed", executionId, previous, ...finding, error });
   return error;
 }
 

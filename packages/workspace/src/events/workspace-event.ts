@@ -1,5 +1,6 @@
 import type { BootId, ExecutionId, PodUid, SandboxUid } from "@holdfast/contract";
 import type { HoldfastError } from "@holdfast/errors";
+import type { StateName } from "../state/workspace-state.ts";
 
 /** One guest agent process: the pod, and the process in it where it has said which it is (L40). */
 export interface GuestIdentity {
@@ -39,3 +40,12 @@ export type Evidence = "unknown" | "pod_gone" | "pod_replaced" | "container_rest
 export type Heard =
   | { readonly t: "event"; readonly sequence: number; readonly at: number; readonly event: WorkspaceEvent }
   | { readonly t: "gap"; readonly missed: number };
+
+/** How far a start has come. What went by too fast to be seen is left out. */
+export type StartStep = "created" | "scheduled" | "image_pulling" | "pod_running" | "bound" | "probed";
+
+/** What a handle comes to: another state, an event, or a step of its start. */
+export type HandleNews =
+  | { readonly t: "entered"; readonly state: StateName }
+  | { readonly t: "event"; readonly event: WorkspaceEvent }
+  | { readonly t: "progress"; readonly step: StartStep };

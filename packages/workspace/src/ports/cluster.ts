@@ -195,6 +195,8 @@ export interface Cluster {
   deletePod(wish: DeletePodWish, within: Deadline): Promise<WriteEnding<undefined>>;
   /** Wakes at any change of this Sandbox or its pods. It only wakes: read again. */
   changes(sandboxName: string): Subscription;
+  /** Hears of every Sandbox and its pods from now on, over the same watch; dispose of it to hear no more. The listener must not throw. */
+  hear(listener: (news: ClusterNews) => void): Disposable;
   listSandboxes(page: ListWish, within: Deadline): Promise<ListPage>;
   /**
    * One watch of the namespace's Sandboxes, until its connection ends or the signal aborts. Never rejects; it is for whoever calls to
@@ -203,6 +205,31 @@ export interface Cluster {
   watchSandboxes(wish: SandboxWatchWish, signal: AbortSignal): Promise<SandboxWatchEnd>;
   listTemplates(page: ListWish, within: Deadline): Promise<TemplatePage>;
 }
+
+/**
+ * What a watch said of one workspace, by its Sandbox's name. It may be late: it is a reason to decide, and who decides reads first (L37).
+ * `changed`: something that could not be read. `missed`: anything may have happened, to anybody.
+ */
+export type ClusterNews =
+  | {
+      readonly t: "sandbox";
+      readonly name: string;
+      readonly uid: SandboxUid;
+      readonly mode: Mode;
+      readonly deleting: boolean;
+      /** As it is stored. */
+      readonly holderEpoch: string | undefined;
+      readonly happened: "added" | "modified" | "gone";
+    }
+  | { readonly t: "pod"; readonly name: string; readonly pod: PodNews; readonly gone: boolean }
+  | { readonly t: "changed"; readonly name: string }
+  | { readonly t: "missed" };
+
+/** A pod as the watch said it; `waits`: its node prepares the container, which does not run yet. */
+export type PodNews = Pick<
+  PodReading,
+  "uid" | "node" | "phase" | "ready" | "deleting" | "restartCount" | "problem" | "ip"
+> & { readonly waits: boolean };
 
 export interface ListWish {
   readonly limit: number;

@@ -14,7 +14,7 @@ export interface GuestExecutions {
    * signal, or returning the iterator early, detaches. OFFSET_OUT_OF_RANGE, GUEST_RESTARTED.
    */
   attach(wish: AttachWish, signal: AbortSignal): AsyncIterable<ExecutionEvent>;
-  get(id: ExecutionId, within: Deadline): Promise<GuestExecution>;
+  get(id: ExecutionId, within: Deadline): Promise<{ readonly execution: GuestExecution; readonly bootId: BootId }>;
   /** All that the guest knows, ended ones that are still kept included. Of one agent process. */
   list(within: Deadline): Promise<{ readonly executions: readonly GuestExecution[]; readonly bootId: BootId }>;
   /** Sends a signal to the command's process group. One that the guest does not take is INVALID_REQUEST. */
@@ -46,9 +46,9 @@ export interface SignalOrder {
 
 export interface CancelOrder {
   readonly executionId: ExecutionId;
-  /** Between SIGTERM and SIGKILL. Undefined: the guest's default. */
-  readonly graceMs: number | undefined;
-  readonly expectedBootId: BootId | undefined;
+  /** Between SIGTERM and SIGKILL. Absent: the guest's default. */
+  readonly graceMs?: number | undefined;
+  readonly expectedBootId?: BootId | undefined;
 }
 
 export interface StdinInput {

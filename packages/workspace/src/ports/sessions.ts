@@ -58,6 +58,12 @@ export interface SessionInfo {
   readonly clientBound: boolean;
 }
 
+/** A session that was just opened. */
+export interface OpenedSession extends SessionInfo {
+  /** Of the agent process that owns it; undefined where an older agent does not say. */
+  readonly bootId: BootId | undefined;
+}
+
 export interface AttachSessionWish {
   readonly sessionId: SessionId;
   /** Position of the first byte wanted. */
@@ -106,7 +112,7 @@ export interface SessionChunk {
  * The programs of one guest that outlive their connections. Failures as those of `Guest`. Needs the feature `sessions`.
  */
 export interface GuestSessions {
-  open(wish: OpenSessionWish, within: Deadline): Promise<SessionInfo>;
+  open(wish: OpenSessionWish, within: Deadline): Promise<OpenedSession>;
   /**
    * One `attached`, then output and gaps in order, then `exited` for a real end of the program. A lost link to the same guest is
    * retried with the same attachment from the last delivered offset for `reattachWindowMs`, unseen by the reader; then

@@ -9,6 +9,7 @@ import {
 } from "@holdfast/contract";
 import type { WorkspaceDeps } from "../deps.ts";
 import { GuestMoves } from "../events/guest-moves.ts";
+import type { HandleNews, StartStep, WorkspaceEvent } from "../events/workspace-event.ts";
 import { WorkspaceEvents } from "../events/workspace-events.ts";
 import type { Found } from "../fence/gate.ts";
 import { holderEpochOf } from "../fence/holder-epoch.ts";
@@ -65,6 +66,8 @@ export class Handle {
 
   /** What this handle noticed without having asked for it. */
   readonly events: WorkspaceEvents;
+  /** Told of every state, event and step of a start; set once, by whoever makes the handle. */
+  tell: (news: HandleNews) => void = nobodyListens;
   /** Which guest was held last. */
   readonly guestMoves = new GuestMoves();
 
@@ -161,6 +164,17 @@ export class Handle {
     }
   }
 
+  /** A start has come this far. A guest that is looked for in a call's rebind is no start. */
+  progressed(step: StartStep): void {
+    if (this.#state.t === "opening" || this.#state.t === "resuming") this.tell({ t: "progress", step });
+  }
+
+  /** Tells everybody who listens what was noticed. */
+  publish(event: WorkspaceEvent): void {
+    this.events.publish(event);
+    this.tell({ t: "event", event });
+  }
+
   /** Notes what stands as confirmed by this handle: a reading that it remembers already. */
   confirm(reading: SandboxReading): void {
     this.#keep(reading);
@@ -184,6 +198,7 @@ export class Handle {
     this.#transition = { cause, at: this.deps.clock.now(), epoch };
     this.waitingFor = undefined;
     if ((state.t === "active" || state.t === "closing") && state.bound) this.#tellOf(state.bound);
+    this.tell({ t: "entered", state: state.t });
     if (before === undefined || before === boundGuestOf(state)?.guest) return;
     if (state.t === "suspended" || state.t === "gone") this.leases.end(before);
     else this.leases.retire(before);
@@ -191,9 +206,11 @@ export class Handle {
 
   #tellOf(bound: BoundGuest): void {
     const event = this.guestMoves.bound(bound);
-    if (event) this.events.publish(event);
+    if (event) this.publish(event);
   }
 }
+
+function nobodyListens(): void {}
 
 /** The pod that news must be about. */
 export function heldPodOf(state: WorkspaceState): PodUid | undefined {

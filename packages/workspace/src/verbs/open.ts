@@ -86,6 +86,7 @@ async function createOrAdopt(ws: Handle, wish: OpenWish, attempt: StartAttempt, 
     return await wake(ws, outcome.sandbox, attempt, wish.template, within);
   }
   ws.remember(outcome.sandbox);
+  ws.progressed("created");
   attempt.woken = true;
   attempt.held = epoch;
   // A take-over that only a re-read shows is taken again (L20).

@@ -6,6 +6,7 @@ import { ConnectError } from "@connectrpc/connect";
 import { ExecuteResponseSchema, type ExecutionExited, OutputStream } from "@holdfast/api/holdfast/v1/execution_pb";
 import { stdinMaxBytes } from "@holdfast/contract";
 import { durationOf } from "../duration.ts";
+import { environmentOf } from "../environment.ts";
 import { execFailedCode, UsageError, wordsOf } from "../failure.ts";
 import { remoteOf } from "../location.ts";
 import { sayJson, write } from "../print.ts";
@@ -65,16 +66,6 @@ function exitOf({ status, timedOut, message, leftovers }: ExecutionExited): numb
   if (status.case === "exitCode") return status.value;
   const numbers: Readonly<Record<string, number>> = constants.signals;
   return 128 + (numbers[status.value ?? ""] ?? 0);
-}
-
-function environmentOf(pairs: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const equals = pair.indexOf("=");
-      if (equals <= 0) throw new UsageError(`--env takes NAME=VALUE; it is "${pair}"`);
-      return [pair.slice(0, equals), pair.slice(equals + 1)];
-    }),
-  );
 }
 
 async function standardInput(signal: AbortSignal): Promise<Uint8Array> {

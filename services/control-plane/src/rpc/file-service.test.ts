@@ -9,7 +9,7 @@ import type { FileInfo } from "@holdfast/workspace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { decodeError, wireErrorOf } from "../listeners/grpc/grpc-client.testing.ts";
 import { listenWith } from "../listeners/grpc/test-listener.testing.ts";
-import { WorkspaceRegistry } from "../registry.ts";
+import { Watching } from "../watching.ts";
 import { fileService } from "./file-service.ts";
 import { workspaceService } from "./workspace-service.ts";
 
@@ -21,8 +21,9 @@ let server: Awaited<ReturnType<typeof listenWith>>;
 
 beforeEach(async () => {
   on = stage();
-  const registry = new WorkspaceRegistry(on.deps);
-  server = await listenWith({ workspaces: workspaceService(registry), files: fileService(registry) });
+  const watching = new Watching(on.deps);
+  const { registry } = watching;
+  server = await listenWith({ workspaces: workspaceService(registry, watching), files: fileService(registry) });
   await server.client.unary(WorkspaceService.method.openWorkspace, { workspaceId: id });
 });
 afterEach(() => server[Symbol.asyncDispose]());

@@ -1,17 +1,23 @@
 import { randomUUID } from "node:crypto";
 import {
+  type AttachExecutionRequest,
+  type CancelExecutionRequest,
+  type ExecuteInteractiveRequest,
   type ExecuteRequest,
   Leftovers,
   OnDisconnect,
   type RunCommandRequest,
+  type SignalExecutionRequest,
 } from "@holdfast/api/holdfast/v1/execution_pb";
 import {
+  type BootId,
+  bootIdOf,
   type ExecutionId,
   isExecutionId,
   runCommandOutputMaxBytes,
   runCommandTimeoutDefaultMs,
 } from "@holdfast/contract";
-import type { ExecutionWish } from "@holdfast/workspace";
+import type { AttachWish, CancelOrder, CommandInput, ExecutionWish, SignalOrder } from "@holdfast/workspace";
 import { invalidRequest } from "./interceptors/request-validation.ts";
 import { durationMs } from "./protobuf-time.ts";
 
@@ -44,7 +50,46 @@ export function parseRunCommand(request: RunCommandRequest): { wish: ExecutionWi
   return { wish, keepBytes: request.maxOutput || runCommandOutputMaxBytes };
 }
 
-type Command = Pick<ExecuteRequest, "command" | "args" | "cwd" | "env" | "stdin" | "executionId">;
+/** What AttachExecution asks for. */
+export function parseAttachExecution(request: AttachExecutionRequest): AttachWish {
+  return {
+    executionId: parseExecutionId(request.executionId),
+    fromOffset: exactOrMore(request.fromOffset),
+    maxOutputBytes: parseMaxOutput(request.maxOutput),
+    expectedBootId: parseBootId(request.expectedBootId),
+  };
+}
+
+export function parseSignalExecution(request: SignalExecutionRequest): SignalOrder {
+  const { executionId, signal, expectedBootId } = request;
+  return { executionId: parseExecutionId(executionId), signal, expectedBootId: parseBootId(expectedBootId) };
+}
+
+export function parseCancelExecution({ executionId, grace, expectedBootId }: CancelExecutionRequest): CancelOrder {
+  return {
+    executionId: parseExecutionId(executionId),
+    graceMs: grace && durationMs(grace),
+    expectedBootId: parseBootId(expectedBootId),
+  };
+}
+
+/** What follows the start of an interactive command. Throws INVALID_REQUEST at a second start. */
+export function parseCommandInput({ request }: ExecuteInteractiveRequest): CommandInput {
+  switch (request.case) {
+    case "stdin":
+      return { t: "stdin", data: request.value };
+    case "stdinEnd":
+      return { t: "stdin_end" };
+    case "signal":
+      return { t: "signal", signal: request.value };
+    case "detach":
+      return { t: "detach" };
+    default:
+      throw invalidRequest([{ field: "start", description: "came twice; one comes first, then input" }]);
+  }
+}
+
+type Command = Pick<ExecuteRequest, "command" | "args" | "cwd" | "env" | "stdin" | "executionId" | "expectedBootId">;
 
 function parseCommand(request: Command) {
   return {
@@ -54,10 +99,16 @@ function parseCommand(request: Command) {
     cwd: request.cwd || undefined,
     env: request.env,
     stdin: request.stdin.byteLength > 0 ? request.stdin : undefined,
+    ...(request.expectedBootId === "" ? {} : { expectedBootId: bootIdOf(request.expectedBootId) }),
   };
 }
 
-function parseExecutionId(text: string): ExecutionId {
+function parseBootId(text: string): BootId | undefined {
+  return text === "" ? undefined : bootIdOf(text);
+}
+
+/** The id of a request, or a minted one where it names none. */
+export function parseExecutionId(text: string): ExecutionId {
   const id = text || randomUUID();
   if (isExecutionId(id)) return id;
   throw invalidRequest([{ field: "execution_id", description: "is not an execution id" }]);
@@ -65,7 +116,10 @@ function parseExecutionId(text: string): ExecutionId {
 
 /** 0: no bound. What is beyond exact numbers is beyond any output. */
 function parseMaxOutput(bytes: bigint): number | undefined {
-  if (bytes === 0n) return undefined;
+  return bytes === 0n ? undefined : exactOrMore(bytes);
+}
+
+function exactOrMore(bytes: bigint): number {
   return bytes > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(bytes);
 }
 

@@ -7,6 +7,7 @@ import {
   CreatePolicy,
   type DestroyWorkspaceRequest,
   type OpenWorkspaceRequest,
+  type QuiesceWorkspaceRequest,
   type ResumeWorkspaceRequest,
   type SuspendWorkspaceRequest,
 } from "@holdfast/api/holdfast/v1/workspace_pb";
@@ -23,6 +24,7 @@ import type {
   FlushWish,
   OnStartFailure,
   OpenWish,
+  QuiesceOrder,
   QuiesceWish,
   ResumeWish,
   SuspendWish,
@@ -94,6 +96,11 @@ export function parseDestroy(request: DestroyWorkspaceRequest, caller: Caller): 
     flush: { enabled: false, timeoutMs: flushTimeoutDefaultMs },
     deleteDisk: true,
   };
+}
+
+/** What QuiesceWorkspace asks for. */
+export function parseQuiesceOrder({ quiesce, hold }: QuiesceWorkspaceRequest): QuiesceOrder {
+  return { graceMs: quiesce && parseQuiesce(quiesce).graceMs, holdMs: hold && durationMs(hold) };
 }
 
 function parseQuiesce({ grace }: QuiesceWishMessage): QuiesceWish {

@@ -1,22 +1,31 @@
 import { create } from "@bufbuild/protobuf";
 import {
   type ExecuteResponse,
-  ExecuteResponseSchema,
+  type Execution,
   type ExecutionExited,
   ExecutionExitedSchema,
+  ExecutionGapSchema,
+  ExecutionOutputSchema,
+  ExecutionSchema,
+  ExecutionStartedSchema,
+  ExecutionState,
   GapReason,
   OutputStream,
 } from "@holdfast/api/holdfast/v1/execution_pb";
 import { outputChunkMaxBytes } from "@holdfast/contract";
-import type { ExecutionEvent, ExecutionExit } from "@holdfast/workspace";
-import { durationOf } from "./protobuf-time.ts";
+import type { ExecutionEvent, ExecutionExit, GuestExecution } from "@holdfast/workspace";
+import { durationOf, timestampOf } from "./protobuf-time.ts";
+
+/** An event as each of the streams of a command sends it. */
+export type PresentedEvent = Pick<ExecuteResponse, "event">;
 
 /** One event as callers get it: one response, or several where a piece of output is larger than a chunk may be. */
-export function* presentExecutionEvent(event: ExecutionEvent): Generator<ExecuteResponse> {
+export function* presentExecutionEvent(event: ExecutionEvent): Generator<PresentedEvent> {
   switch (event.t) {
     case "started": {
       const { executionId, bootId, attached } = event;
-      yield create(ExecuteResponseSchema, { event: { case: "started", value: { executionId, bootId, attached } } });
+      const value = create(ExecutionStartedSchema, { executionId, bootId, attached });
+      yield { event: { case: "started", value } };
       return;
     }
     case "output": {
@@ -24,18 +33,18 @@ export function* presentExecutionEvent(event: ExecutionEvent): Generator<Execute
       for (let at = 0; at < event.data.byteLength; at += outputChunkMaxBytes) {
         const data = event.data.subarray(at, at + outputChunkMaxBytes);
         const offset = BigInt(event.offset + at);
-        yield create(ExecuteResponseSchema, { event: { case: "output", value: { stream, offset, data } } });
+        yield { event: { case: "output", value: create(ExecutionOutputSchema, { stream, offset, data }) } };
       }
       return;
     }
     case "gap": {
       const reason = event.reason === "max_output" ? GapReason.MAX_OUTPUT : GapReason.DROPPED;
-      const value = { from: BigInt(event.from), to: BigInt(event.to), reason };
-      yield create(ExecuteResponseSchema, { event: { case: "gap", value } });
+      const value = create(ExecutionGapSchema, { from: BigInt(event.from), to: BigInt(event.to), reason });
+      yield { event: { case: "gap", value } };
       return;
     }
     case "exited":
-      yield create(ExecuteResponseSchema, { event: { case: "exited", value: presentExit(event.exit) } });
+      yield { event: { case: "exited", value: presentExit(event.exit) } };
   }
 }
 
@@ -51,5 +60,24 @@ export function presentExit(exit: ExecutionExit): ExecutionExited {
     outputBytes: BigInt(exit.outputBytes),
     ran: durationOf(exit.ranMs),
     message: exit.message ?? "",
+  });
+}
+
+/** A command as it stands. */
+export function presentExecution(execution: GuestExecution): Execution {
+  const { executionId, command, args, startedAtMs, outputBytes, keptFrom, retainOutput, exit, unconfirmed, pid } =
+    execution;
+  const ended = unconfirmed ? ExecutionState.UNCONFIRMED : ExecutionState.EXITED;
+  return create(ExecutionSchema, {
+    executionId,
+    state: exit === undefined && !unconfirmed ? ExecutionState.RUNNING : ended,
+    command,
+    args: [...args],
+    startedAt: timestampOf(startedAtMs),
+    outputBytes: BigInt(outputBytes),
+    keptFrom: BigInt(keptFrom),
+    retainOutput,
+    ...(exit && { exited: presentExit(exit) }),
+    pid,
   });
 }

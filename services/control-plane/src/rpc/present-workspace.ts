@@ -104,7 +104,8 @@ export function presentStopReports({ flush, quiesce }: StopReports) {
   return { flush: presentFlush(flush), ...(quiesce && { quiesce: presentQuiesce(quiesce) }) };
 }
 
-function presentQuiesce(report: QuiesceReport): MessageInitShape<typeof QuiesceReportSchema> {
+/** What became of a quiesce. */
+export function presentQuiesce(report: QuiesceReport): MessageInitShape<typeof QuiesceReportSchema> {
   const { outcome, cause, scope, rounds, stoppedCount } = report;
   return {
     outcome: quiesceOutcomes[outcome],

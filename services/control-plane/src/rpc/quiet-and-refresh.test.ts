@@ -1,13 +1,14 @@
 import * as grpc from "@grpc/grpc-js";
-import { FlushOutcome, QuiesceOutcome, QuiesceScope } from "@holdfast/api/holdfast/v1/common_pb";
+import { FlushOutcome, QuiesceOutcome, QuiesceScope, WorkspaceState } from "@holdfast/api/holdfast/v1/common_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
-import { quiescedNamedMax, quiesceGraceMaxMs } from "@holdfast/contract";
+import { flushTimeoutDefaultMs, quiescedNamedMax, quiesceGraceMaxMs } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
 import { type Stage, stage, usableDisk, workspaceId } from "@holdfast/testkit";
 import type { QuiesceOrder } from "@holdfast/workspace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { wireErrorOf } from "../listeners/grpc/grpc-client.testing.ts";
 import { listenWith } from "../listeners/grpc/test-listener.testing.ts";
-import { WorkspaceRegistry } from "../registry.ts";
+import { Watching } from "../watching.ts";
 import { workspaceService } from "./workspace-service.ts";
 
 const workspaces = WorkspaceService.method;
@@ -15,23 +16,33 @@ const id = workspaceId("demo");
 let on: Stage;
 let server: Awaited<ReturnType<typeof listenWith>>;
 let orders: QuiesceOrder[];
+let released: string[];
+let flushes: number[];
 
 beforeEach(async () => {
   on = stage();
   orders = [];
+  released = [];
+  flushes = [];
   on.guests.shape = (script) => {
     const { health } = script;
     script.health = async (within) => ({
       ...(await health(within)),
       features: ["executions", "probe", "quiesce", "flush"],
     });
+    script.releaseQuiesce = async (holdId) => void released.push(holdId);
+    script.flush = async (timeoutMs) => {
+      flushes.push(timeoutMs);
+      return { tookMs: 1 };
+    };
     script.quiesce = async (order) => {
       orders.push(order);
       const many = Array.from({ length: 100 }, (_, pid) => ({ pid, name: "make", lastSignal: "SIGTERM" }));
       return { scope: "owned_sessions", rounds: 3, stopped: many, stoppedCount: 100, notReached: many, holdId: "h" };
     };
   };
-  server = await listenWith({ workspaces: workspaceService(new WorkspaceRegistry(on.deps)) });
+  const watching = new Watching(on.deps);
+  server = await listenWith({ workspaces: workspaceService(watching.registry, watching) });
   await server.client.unary(workspaces.openWorkspace, { workspaceId: id });
   on.cluster.plan.requests.length = 0;
 });
@@ -82,6 +93,69 @@ describe("L27 quiesce on the wire", () => {
     expect(error).toMatchObject({ code: grpc.status.INVALID_ARGUMENT, reason: "INVALID_REQUEST" });
     expect(error.message).toMatch(/quiesce: cannot be set.*flush: cannot be set/);
     expect([on.cluster.plan.requests, orders]).toEqual([[], []]);
+  });
+});
+
+describe("L28 quiesce, release, flush and refresh by themselves, on the wire", () => {
+  it("quiesces with the guest's own grace, held for as long as is asked, and lets it go by its id", async () => {
+    const plain = await server.client.unary(workspaces.quiesceWorkspace, { workspaceId: id });
+    expect(orders).toEqual([{ graceMs: undefined, holdMs: undefined }]);
+    expect(plain.quiesce).toMatchObject({ outcome: QuiesceOutcome.QUIESCED, rounds: 3, stoppedCount: 100 });
+    expect(plain.quiesce?.stopped).toHaveLength(quiescedNamedMax);
+    const wish = { workspaceId: id, quiesce: { grace: { nanos: 5_000_000 } }, hold: { seconds: 60n } };
+    const { holdId } = await server.client.unary(workspaces.quiesceWorkspace, wish);
+    expect([orders[1], holdId]).toEqual([{ graceMs: 5, holdMs: 60_000 }, "h"]);
+    await server.client.unary(workspaces.releaseWorkspace, { workspaceId: id, holdId });
+    await server.client.unary(workspaces.releaseWorkspace, { workspaceId: id });
+    expect(released).toEqual(["h", ""]);
+    expect(on.cluster.plan.requests).toEqual([]);
+  });
+
+  it("flushes within the time that is asked, and says how long it took", async () => {
+    expect((await server.client.unary(workspaces.flushWorkspace, { workspaceId: id })).took).toMatchObject({
+      nanos: 1_000_000,
+    });
+    await server.client.unary(workspaces.flushWorkspace, { workspaceId: id, timeout: { nanos: 1 } });
+    expect(flushes).toEqual([flushTimeoutDefaultMs, 1]);
+  });
+
+  it.each([
+    ["quiesceWorkspace", { hold: { seconds: 0n } }, "hold"],
+    ["quiesceWorkspace", { hold: { seconds: 601n } }, "hold"],
+    ["flushWorkspace", { timeout: { seconds: 0n } }, "timeout"],
+    ["flushWorkspace", { timeout: { seconds: -1n } }, "timeout"],
+  ] as const)("%s refuses %o before anything is sent", async (verb, more, field) => {
+    const error = await wireErrorOf(server.client.unary(workspaces[verb], { workspaceId: id, ...more }));
+    expect(error).toMatchObject({ reason: "INVALID_REQUEST", metadata: { field } });
+    expect([orders, flushes]).toEqual([[], []]);
+  });
+
+  it("needs a workspace that runs, its epoch, and a guest that can", async () => {
+    const pod = on.cluster.pods(id)[0];
+    if (!pod) throw new Error("no pod");
+    on.guests.agent(pod.uid).quiesce = async () => {
+      throw new HoldfastError("GUEST_FEATURE_MISSING", { message: "not this one" });
+    };
+    const call = (verb: "quiesceWorkspace" | "flushWorkspace" | "releaseWorkspace", more = {}) =>
+      wireErrorOf(server.client.unary(workspaces[verb], { workspaceId: id, ...more }));
+    expect(await call("quiesceWorkspace")).toMatchObject({ reason: "GUEST_FEATURE_MISSING" });
+    expect(await call("flushWorkspace", { epoch: 3n })).toMatchObject({ reason: "GUEST_FEATURE_MISSING" });
+    await server.client.unary(workspaces.suspendWorkspace, { workspaceId: id });
+    for (const verb of ["quiesceWorkspace", "flushWorkspace", "releaseWorkspace"] as const) {
+      expect(await call(verb)).toMatchObject({ reason: "WORKSPACE_SUSPENDED", metadata: { workspace_id: id } });
+    }
+  });
+
+  it("refresh takes what the object shows, and says when it cannot be read: nothing old is passed for new", async () => {
+    const state = async () =>
+      (await server.client.unary(workspaces.refreshWorkspace, { workspaceId: id })).workspace?.state;
+    expect(await state()).toBe(WorkspaceState.RUNNING);
+    on.cluster.plan.fail("readSandbox", "unavailable");
+    expect(await wireErrorOf(server.client.unary(workspaces.refreshWorkspace, { workspaceId: id }))).toMatchObject({
+      reason: "CLUSTER_UNAVAILABLE",
+    });
+    const nobody = server.client.unary(workspaces.refreshWorkspace, { workspaceId: "nobody" });
+    expect(await wireErrorOf(nobody)).toMatchObject({ reason: "WORKSPACE_NOT_FOUND" });
   });
 });
 

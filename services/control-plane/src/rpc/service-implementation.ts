@@ -2,6 +2,7 @@ import {
   create,
   type DescMessage,
   type DescMethod,
+  type DescMethodBiDiStreaming,
   type DescMethodClientStreaming,
   type DescMethodServerStreaming,
   type DescMethodUnary,
@@ -19,7 +20,9 @@ type Handler<Method> =
       ? (request: MessageShape<I>, context: HandlerContext) => AsyncIterable<MessageInitShape<O>>
       : Method extends DescMethodClientStreaming<infer I extends DescMessage, infer O extends DescMessage>
         ? (requests: AsyncIterable<MessageShape<I>>, context: HandlerContext) => Promise<MessageInitShape<O>>
-        : never;
+        : Method extends DescMethodBiDiStreaming<infer I extends DescMessage, infer O extends DescMessage>
+          ? (requests: AsyncIterable<MessageShape<I>>, context: HandlerContext) => AsyncIterable<MessageInitShape<O>>
+          : never;
 
 /** One handler per RPC of a service, by the RPC's local name. No listener's types are in it. */
 export type ServiceImplementation<Service extends DescService> = {
@@ -43,6 +46,15 @@ export type MountedMethod<Context = HandlerContext> =
       readonly descriptor: DescMethod;
       /** Pulls requests as it can use them: what it does not pull holds the client back. They end at the client's half-close only. */
       readonly handle: (requests: AsyncIterable<Message>, context: Context) => Promise<Message>;
+    }
+  | {
+      readonly kind: "bidi_streaming";
+      readonly descriptor: DescMethod;
+      /**
+       * Pulls requests likewise, and yields responses as they are asked for. The call ends when the responses end, whatever the client
+       * still sends; its half-close ends the requests only. A handler whose requests fail ends too.
+       */
+      readonly handle: (requests: AsyncIterable<Message>, context: Context) => AsyncIterable<Message>;
     };
 
 /** Binds the handlers of a service to its descriptors. */
@@ -59,12 +71,12 @@ export function mountService<Service extends DescService>(
       handler.call(implementation, request as never, context);
     if (descriptor.methodKind === "unary") return { kind: "unary", descriptor, handle: mountUnary(descriptor, call) };
     if (descriptor.methodKind === "server_streaming") {
-      return { kind: "server_streaming", descriptor, handle: mountServerStreaming(descriptor, call) };
+      return { kind: "server_streaming", descriptor, handle: mountStreaming(descriptor, call) };
     }
     if (descriptor.methodKind === "client_streaming") {
       return { kind: "client_streaming", descriptor, handle: mountUnary(descriptor, call) };
     }
-    throw new Error(`${service.typeName}.${descriptor.name}: ${descriptor.methodKind} methods are not served`);
+    return { kind: "bidi_streaming", descriptor, handle: mountStreaming(descriptor, call) };
   });
 }
 
@@ -78,10 +90,11 @@ function mountUnary<Request>(
   return async (request, context) => create(descriptor.output, await call(request, context));
 }
 
-function mountServerStreaming(
+/** A stream of answers, likewise. */
+function mountStreaming<Request>(
   descriptor: DescMethod,
-  call: (request: Message, context: HandlerContext) => AsyncIterable<Init>,
-): (request: Message, context: HandlerContext) => AsyncIterable<Message> {
+  call: (request: Request, context: HandlerContext) => AsyncIterable<Init>,
+): (request: Request, context: HandlerContext) => AsyncIterable<Message> {
   return async function* (request, context) {
     for await (const response of call(request, context)) yield create(descriptor.output, response);
   };

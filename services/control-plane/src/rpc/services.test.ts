@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WorkspaceInventory } from "../inventory.ts";
 import { decodeError, wireErrorOf } from "../listeners/grpc/grpc-client.testing.ts";
 import { listenWith } from "../listeners/grpc/test-listener.testing.ts";
-import { WorkspaceRegistry } from "../registry.ts";
+import { Watching } from "../watching.ts";
 import { executionService } from "./execution-service.ts";
 import { inventoryService } from "./inventory-service.ts";
 import { workspaceService } from "./workspace-service.ts";
@@ -31,9 +31,10 @@ let server: Awaited<ReturnType<typeof listenWith>>;
 
 beforeEach(async () => {
   on = stage();
-  const registry = new WorkspaceRegistry(on.deps);
+  const watching = new Watching(on.deps);
+  const { registry } = watching;
   server = await listenWith({
-    workspaces: workspaceService(registry),
+    workspaces: workspaceService(registry, watching),
     executions: executionService(registry),
     inventory: inventoryService(new WorkspaceInventory(on.deps, "default"), registry),
   });

@@ -45,7 +45,7 @@ export function routeSessions(router: Router, served: SessionsServed): void {
     .unary(method.openSession, async (request, { epoch }) => {
       expectBoot(request.expectedBootId, bootId);
       const wish = parseOpen(request);
-      return { session: rowOf(await fence.effect(epoch, () => table.open(wish))) };
+      return { session: rowOf(await fence.effect(epoch, () => table.open(wish))), bootId };
     })
     .stream(method.attachSession, (request, stream) => attach(served, request, stream))
     .unary(method.writeSession, async (request, context) => write(required(request.sessionId), fence, request, context))

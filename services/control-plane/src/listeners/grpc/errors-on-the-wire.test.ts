@@ -86,14 +86,6 @@ describe("errors on the wire", () => {
     expect(JSON.stringify(violations).length).toBeLessThan(16_000);
   });
 
-  it("refuse fields that are declared but not served, by name", async () => {
-    await using server = await listenWith({});
-    const request = { workspaceId: "w1", command: "c", expectedBootId: "b" };
-    const error = await wireErrorOf(server.client.unary(runCommand, request));
-    expect(error).toMatchObject({ code: grpc.status.UNIMPLEMENTED, reason: "FIELD_NOT_SERVED" });
-    expect(error.metadata.fields).toBe("expected_boot_id");
-  });
-
   it.each([
     ["no number", ["latest"]],
     ["beyond 2^53 − 1", ["9007199254740992"]],

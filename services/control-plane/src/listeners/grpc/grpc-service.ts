@@ -1,11 +1,16 @@
 import { type DescMessage, type DescMethod, type DescService, type Message, toBinary } from "@bufbuild/protobuf";
 import type * as grpc from "@grpc/grpc-js";
-import { type ExecuteResponse, ExecuteResponseSchema } from "@holdfast/api/holdfast/v1/execution_pb";
+import {
+  AttachExecutionResponseSchema,
+  ExecuteInteractiveResponseSchema,
+  ExecuteResponseSchema,
+} from "@holdfast/api/holdfast/v1/execution_pb";
 import { type ReadFileResponse, ReadFileResponseSchema } from "@holdfast/api/holdfast/v1/file_pb";
 import type { Incoming, ServedMethod } from "../../rpc/interceptors/call-pipeline.ts";
+import { serveBidiStreaming } from "./bidi-streaming-call.ts";
 import { serveClientStreaming } from "./client-streaming-call.ts";
 import { encodeReadFileResponse } from "./file-encoder.ts";
-import { encodeExecuteResponse } from "./output-encoder.ts";
+import { type CommandEvent, encodeCommandEvent } from "./output-encoder.ts";
 import { readRequest } from "./request-reader.ts";
 import { serveServerStreaming } from "./server-streaming-call.ts";
 import { serveUnary } from "./unary-call.ts";
@@ -40,6 +45,8 @@ function handlerOf(method: ServedMethod, forced: AbortSignal): grpc.UntypedHandl
       return serveServerStreaming(method, forced);
     case "client_streaming":
       return serveClientStreaming(method, forced);
+    case "bidi_streaming":
+      return serveBidiStreaming(method, forced);
   }
 }
 
@@ -56,9 +63,15 @@ function definitionOf(service: DescService, method: DescMethod): grpc.MethodDefi
   };
 }
 
+const commandStreams: readonly DescMessage[] = [
+  ExecuteResponseSchema,
+  ExecuteInteractiveResponseSchema,
+  AttachExecutionResponseSchema,
+];
+
 /** grpc-js sends what it is given: every message goes through the general encoder but those that carry bulk. */
 function serializerOf(schema: DescMessage): (message: Message) => Buffer {
-  if (schema === ExecuteResponseSchema) return (message) => encodeExecuteResponse(message as ExecuteResponse);
+  if (commandStreams.includes(schema)) return (message) => encodeCommandEvent(schema, message as CommandEvent);
   if (schema === ReadFileResponseSchema) return (message) => encodeReadFileResponse(message as ReadFileResponse);
   return (message) => bufferOf(toBinary(schema, message));
 }

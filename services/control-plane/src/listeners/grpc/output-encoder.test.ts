@@ -1,9 +1,14 @@
-import { create, toBinary } from "@bufbuild/protobuf";
-import { ExecuteResponseSchema, OutputStream } from "@holdfast/api/holdfast/v1/execution_pb";
+import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
+import {
+  AttachExecutionResponseSchema,
+  ExecuteInteractiveResponseSchema,
+  ExecuteResponseSchema,
+  OutputStream,
+} from "@holdfast/api/holdfast/v1/execution_pb";
 import { outputChunkMaxBytes } from "@holdfast/contract";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeExecuteResponse } from "./output-encoder.ts";
+import { type CommandEvent, encodeCommandEvent } from "./output-encoder.ts";
 
 describe("output laid by hand", () => {
   it("is byte for byte what the general encoder makes", () => {
@@ -15,14 +20,19 @@ describe("output laid by hand", () => {
     );
     fc.assert(
       fc.property(stream, offset, data, (stream, offset, data) => {
-        const response = create(ExecuteResponseSchema, { event: { case: "output", value: { stream, offset, data } } });
-        expect(encodeExecuteResponse(response).equals(toBinary(ExecuteResponseSchema, response))).toBe(true);
+        const event = { case: "output" as const, value: { stream, offset, data } };
+        for (const schema of [ExecuteResponseSchema, ExecuteInteractiveResponseSchema, AttachExecutionResponseSchema]) {
+          const response = create<DescMessage>(schema, { event }) as CommandEvent;
+          expect(encodeCommandEvent(schema, response).equals(toBinary<DescMessage>(schema, response))).toBe(true);
+        }
       }),
     );
   });
 
   it("leaves every other event to the general encoder", () => {
     const response = create(ExecuteResponseSchema, { event: { case: "started", value: { executionId: "e" } } });
-    expect(encodeExecuteResponse(response).equals(toBinary(ExecuteResponseSchema, response))).toBe(true);
+    expect(encodeCommandEvent(ExecuteResponseSchema, response).equals(toBinary(ExecuteResponseSchema, response))).toBe(
+      true,
+    );
   });
 });

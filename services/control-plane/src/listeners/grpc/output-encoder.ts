@@ -1,27 +1,31 @@
-import { toBinary } from "@bufbuild/protobuf";
-import {
-  type ExecuteResponse,
-  ExecuteResponseSchema,
-  type ExecutionOutput,
+import { type DescMessage, toBinary } from "@bufbuild/protobuf";
+import type {
+  AttachExecutionResponse,
+  ExecuteInteractiveResponse,
+  ExecuteResponse,
+  ExecutionOutput,
 } from "@holdfast/api/holdfast/v1/execution_pb";
 import { varintLength, writeVarint } from "./varint.ts";
 
-/** Wire tags: `output` of ExecuteResponse; `stream`, `offset` and `data` of ExecutionOutput. (output-encoder.test.ts) */
+/** Wire tags: `output` of each of the streams of a command; `stream`, `offset` and `data` of ExecutionOutput. (output-encoder.test.ts) */
 const outputTag = 0x12;
 const streamTag = 0x08;
 const offsetTag = 0x10;
 const dataTag = 0x1a;
 
+/** The three are alike, by name and number. */
+export type CommandEvent = ExecuteResponse | ExecuteInteractiveResponse | AttachExecutionResponse;
+
 /**
- * An ExecuteResponse as bytes. Output, the one message that carries bulk, is laid by hand into a buffer of its exact size; the general
+ * An event of a command as bytes. Output, the one message that carries bulk, is laid by hand into a buffer of its exact size; the general
  * encoder grows and copies. Everything else goes through the general encoder.
  */
-export function encodeExecuteResponse(response: ExecuteResponse): Buffer {
+export function encodeCommandEvent(schema: DescMessage, response: CommandEvent): Buffer {
   const { event } = response;
   if (event.case === "output" && event.value.$unknown === undefined && response.$unknown === undefined) {
     return encodeOutput(event.value);
   }
-  const bytes = toBinary(ExecuteResponseSchema, response);
+  const bytes = toBinary(schema, response);
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 

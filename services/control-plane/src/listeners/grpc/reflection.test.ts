@@ -58,6 +58,8 @@ describe.each(["v1", "v1alpha"])("reflection %s", (version) => {
       "holdfast.v1.ExecutionService",
       "holdfast.v1.FileService",
       "holdfast.v1.InventoryService",
+      "holdfast.v1.PortService",
+      "holdfast.v1.SessionService",
       "holdfast.v1.WorkspaceService",
     ]);
   });

@@ -2,6 +2,8 @@ import type { DescService } from "@bufbuild/protobuf";
 import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/v1/file_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
+import { PortService } from "@holdfast/api/holdfast/v1/port_pb";
+import { SessionService } from "@holdfast/api/holdfast/v1/session_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { HoldfastError } from "@holdfast/errors";
 import { addressText } from "../../config/service-config.ts";
@@ -17,6 +19,8 @@ export interface TestHandlers {
   readonly workspaces?: Partial<ServiceImplementation<typeof WorkspaceService>>;
   readonly executions?: Partial<ServiceImplementation<typeof ExecutionService>>;
   readonly files?: Partial<ServiceImplementation<typeof FileService>>;
+  readonly sessions?: Partial<ServiceImplementation<typeof SessionService>>;
+  readonly ports?: Partial<ServiceImplementation<typeof PortService>>;
   readonly inventory?: Partial<ServiceImplementation<typeof InventoryService>>;
 }
 
@@ -35,6 +39,8 @@ export async function listenWith(handlers: TestHandlers, callsMax?: number) {
     [WorkspaceService, mounted(WorkspaceService, handlers.workspaces)],
     [ExecutionService, mounted(ExecutionService, handlers.executions)],
     [FileService, mounted(FileService, handlers.files)],
+    [SessionService, mounted(SessionService, handlers.sessions)],
+    [PortService, mounted(PortService, handlers.ports)],
     [InventoryService, mounted(InventoryService, handlers.inventory)],
   ]);
   const listener = await GrpcListener.open({

@@ -6,8 +6,6 @@ import { LetGo } from "../../rpc/interceptors/let-go.ts";
 import { connectErrorOf, reasonForRefusal } from "./connect-error.ts";
 import { WebCall } from "./web-call.ts";
 
-type OfKind<Kind extends ServedMethod["kind"]> = Extract<ServedMethod, { kind: Kind }>;
-
 /** Mounts a served method on connect-node, for all of its protocols. */
 export function mountMethod(router: ConnectRouter, method: ServedMethod): void {
   // Its types are erased in a ServedMethod; the descriptor is the one that the handler was bound to.
@@ -26,7 +24,11 @@ function implementationOf(method: ServedMethod) {
       return (requests: AsyncIterable<Message>, handler: HandlerContext) =>
         answer(handler, (call) => method.serve(requestsOf(requests, call), call.context));
     case "server_streaming":
-      return (request: Message, handler: HandlerContext) => respond(method, request, handler);
+      return (request: Message, handler: HandlerContext) =>
+        respond(handler, (call) => method.serve(incomingOf(request, call), call.context));
+    case "bidi_streaming":
+      return (requests: AsyncIterable<Message>, handler: HandlerContext) =>
+        respond(handler, (call) => method.serve(requestsOf(requests, call), call.context));
   }
 }
 
@@ -49,15 +51,14 @@ async function answer(handler: HandlerContext, serve: (call: WebCall) => Promise
  * while it waited for room, so the stream is ended by the call's signal; the `finally` here is for every other end.
  */
 async function* respond(
-  method: OfKind<"server_streaming">,
-  request: Message,
   handler: HandlerContext,
+  serve: (call: WebCall) => AsyncIterable<Message>,
 ): AsyncGenerator<Message> {
   const call = new WebCall(handler);
   const { signal } = call.context;
   const letGo = new LetGo(signal, () => call.clientsEnd());
   try {
-    const source = method.serve(incomingOf(request, call), call.context)[Symbol.asyncIterator]();
+    const source = serve(call)[Symbol.asyncIterator]();
     // It fails by what its handler fails with, which the pipeline has logged.
     signal.addEventListener("abort", () => void source.return?.().catch(() => undefined), { once: true });
     for (;;) {
@@ -75,6 +76,10 @@ async function* respond(
 
 /** The requests of a client that streams, to its own half-close. */
 async function* requestsOf(requests: AsyncIterable<Message>, call: WebCall): AsyncGenerator<Incoming> {
+  if (call.unreadable !== undefined) {
+    yield { unreadable: call.unreadable };
+    return;
+  }
   try {
     for await (const message of requests) yield { message };
   } catch (error) {

@@ -1,6 +1,7 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, createContextValues } from "@connectrpc/connect";
 import { createAsyncIterable, type UniversalServerRequest } from "@connectrpc/connect/protocol";
-import type { HoldfastError } from "@holdfast/errors";
+import { HoldfastError } from "@holdfast/errors";
 import { reasonForRefusal } from "./connect-error.ts";
 import { type RequestFacts, requestFacts } from "./web-call.ts";
 
@@ -8,6 +9,16 @@ import { type RequestFacts, requestFacts } from "./web-call.ts";
 export function refusalOf({ reached, seen, arrival }: RequestFacts): HoldfastError | undefined {
   if (reached || !seen?.aborted || arrival() === "cut") return undefined;
   return seen.reason instanceof ConnectError ? reasonForRefusal(seen.reason) : undefined;
+}
+
+/** Why a call cannot be carried by the request's version of HTTP; undefined when it can. connect-node would say 505 and no reason. */
+export function versionRefusalOf(request: UniversalServerRequest, method: DescMethod): HoldfastError | undefined {
+  const carried = method.methodKind !== "bidi_streaming" || !request.httpVersion.startsWith("1.");
+  if (carried || request.method !== "POST") return undefined;
+  return new HoldfastError("STREAM_NEEDS_HTTP2", {
+    message: `The call was not carried out: ${method.name} streams both ways, which HTTP/1.1 cannot carry. Use HTTP/2; from a browser, calls that stream one way.`,
+    metadata: { http_version: request.httpVersion },
+  });
 }
 
 /**
@@ -28,6 +39,7 @@ export function asUnreadable(
   const { peer, forced, afterReset } = facts;
   return {
     ...request,
+    httpVersion: "2.0", // Whichever it is, this much of a call can be served over it.
     method: "POST",
     header,
     body: createAsyncIterable([body]),

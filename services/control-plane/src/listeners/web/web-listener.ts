@@ -1,7 +1,7 @@
 import { constants } from "node:http2";
 import type { DescService } from "@bufbuild/protobuf";
 import { createConnectRouter, createContextValues } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { requestMaxBytes } from "@holdfast/contract";
 import type { Logger } from "pino";
@@ -17,7 +17,7 @@ import { mountMethod } from "./connect-methods.ts";
 import { CrossOrigin } from "./cross-origin.ts";
 import type { WebRequest, WebResponse } from "./exchange.ts";
 import { PlainPort } from "./plain-port.ts";
-import { asUnreadable, refusalOf } from "./unreadable-request.ts";
+import { asUnreadable, refusalOf, versionRefusalOf } from "./unreadable-request.ts";
 import { type RequestFacts, requestFacts } from "./web-call.ts";
 
 export interface WebListenerInit {
@@ -120,12 +120,7 @@ export class WebListener implements Listener {
       shortenTimeout(request.headers);
       const values = createContextValues().set(requestFacts, facts);
       const universal = universalRequestFromNodeRequest(request, response, undefined, values);
-      const answer = await handler(universal);
-      const refusal = refusalOf(facts);
-      await universalResponseToNodeResponse(
-        refusal === undefined ? answer : await handler(asUnreadable(universal, facts, refusal)),
-        response,
-      );
+      await universalResponseToNodeResponse(await answerOf(handler, universal, facts), response);
     } catch (error) {
       // Nearly always a client that went away while it was written to.
       this.#logger.debug({ err: error, rpc: handler.method.name }, "an exchange ended early");
@@ -133,6 +128,25 @@ export class WebListener implements Listener {
       else response.destroy();
     }
   }
+}
+
+/** The answer of connect-node; with our reason where it has none for what it refuses. */
+async function answerOf(
+  handler: UniversalHandler,
+  request: UniversalServerRequest,
+  facts: RequestFacts,
+): Promise<UniversalServerResponse> {
+  const notCarried = versionRefusalOf(request, handler.method);
+  if (notCarried !== undefined) {
+    const answer = await handler(asUnreadable(request, facts, notCarried));
+    // What the client still sends is not read: its connection ends with the answer.
+    const header = new Headers(answer.header);
+    header.set("connection", "close");
+    return { ...answer, header };
+  }
+  const answer = await handler(request);
+  const refusal = refusalOf(facts);
+  return refusal === undefined ? answer : await handler(asUnreadable(request, facts, refusal));
 }
 
 function handlersOf(services: WebListenerInit["services"]): Map<string, UniversalHandler> {

@@ -20,7 +20,7 @@ export class Admission {
 
   /** Aborts when calls of this kind are to be let go: those that have one answer may still give it in their grace. */
   endOf(kind: MountedMethod["kind"]): AbortSignal {
-    return kind === "server_streaming" ? this.#streamsEnd.signal : this.#unaryEnd.signal;
+    return kind === "server_streaming" || kind === "bidi_streaming" ? this.#streamsEnd.signal : this.#unaryEnd.signal;
   }
 
   get inProgress(): number {

@@ -30,6 +30,12 @@ export type ServedMethod =
        * half-close and at nothing else, and throws the reason of the context's signal when the client goes away before.
        */
       readonly serve: (incoming: AsyncIterable<Incoming>, context: CallContext) => Promise<Message>;
+    }
+  | {
+      readonly kind: "bidi_streaming";
+      readonly descriptor: MountedMethod["descriptor"];
+      /** `incoming` as of a client stream. */
+      readonly serve: (incoming: AsyncIterable<Incoming>, context: CallContext) => AsyncIterable<Message>;
     };
 
 export interface PipelineDeps {
@@ -49,6 +55,8 @@ export function throughPipeline(method: MountedMethod, deps: PipelineDeps): Serv
       return serverStreaming(method, deps);
     case "client_streaming":
       return clientStreaming(method, deps);
+    case "bidi_streaming":
+      return bidiStreaming(method, deps);
   }
 }
 
@@ -80,28 +88,7 @@ function serverStreaming(method: OfKind<"server_streaming">, deps: PipelineDeps)
     descriptor,
     async *serve(incoming, context) {
       const call = new PipelineCall(method, context, deps);
-      let source: AsyncIterator<Message> | undefined;
-      let done = false;
-      try {
-        const request = call.admit(incoming);
-        source = handle(request, call.handlerContext)[Symbol.asyncIterator]();
-        for (;;) {
-          const next = await call.letGo.orLetGo(source.next());
-          if (next.done) break;
-          yield next.value;
-        }
-        done = true;
-        call.end(undefined);
-      } catch (thrown) {
-        done = true;
-        throw call.end(thrown);
-      } finally {
-        // The listener stopped reading: the client went away. A source that was let go is left alone.
-        if (!done) {
-          call.end(undefined);
-          source?.return?.().catch((error: unknown) => deps.log.failedCleanUp(call.subject, error));
-        }
-      }
+      yield* responses(call, deps.log, () => handle(call.admit(incoming), call.handlerContext));
     },
   };
 }
@@ -125,4 +112,54 @@ function clientStreaming(method: OfKind<"client_streaming">, deps: PipelineDeps)
       }
     },
   };
+}
+
+function bidiStreaming(method: OfKind<"bidi_streaming">, deps: PipelineDeps): ServedMethod {
+  const { descriptor, handle } = method;
+  return {
+    kind: "bidi_streaming",
+    descriptor,
+    async *serve(incoming, context) {
+      const call = new PipelineCall(method, context, deps);
+      using requests = new RequestStream(incoming, call, deps.admission.endOf(method.kind));
+      const begin = (): AsyncIterable<Message> => {
+        call.enter();
+        return handle(requests, call.handlerContext);
+      };
+      yield* responses(call, deps.log, begin, requests);
+    },
+  };
+}
+
+/**
+ * The responses of a handler, as the listener asks for them, to the call's end: its own, the drain's, or the client's.
+ * @param requests where they stream too: what was wrong with them is what the caller must hear, whatever the handler made of it
+ */
+async function* responses(
+  call: PipelineCall,
+  log: CallLog,
+  begin: () => AsyncIterable<Message>,
+  requests?: Pick<RequestStream, "refusal">,
+): AsyncGenerator<Message, void> {
+  let source: AsyncIterator<Message> | undefined;
+  let done = false;
+  try {
+    source = begin()[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await call.letGo.orLetGo(source.next());
+      if (next.done) break;
+      yield next.value;
+    }
+    done = true;
+    call.end(undefined);
+  } catch (thrown) {
+    done = true;
+    throw call.end(requests?.refusal ?? thrown);
+  } finally {
+    // The listener stopped reading: the client went away. A source that was let go is left alone.
+    if (!done) {
+      call.end(undefined);
+      source?.return?.().catch((error: unknown) => log.failedCleanUp(call.subject, error));
+    }
+  }
 }

@@ -49,6 +49,7 @@ export function callerErrorOf(thrown: unknown, subject: CallSubject): HoldfastEr
     message: fit(error.message, errorMessageMaxLength),
     metadata: Object.fromEntries(metadata),
     violations: error.violations,
+    onAttach: error.onAttach,
     cause: error,
   });
 }

@@ -6,7 +6,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file holdfast/v1/execution.proto.
@@ -121,7 +121,7 @@ export declare type ExecuteRequest = Message<"holdfast.v1.ExecuteRequest"> & {
   epoch?: bigint | undefined;
 
   /**
-   * Start only on the agent process with this boot id. Not served yet: FIELD_NOT_SERVED when set.
+   * Start only on the agent process with this boot id: GUEST_RESTARTED otherwise, and nothing is started.
    *
    * @generated from field: string expected_boot_id = 15;
    */
@@ -465,7 +465,7 @@ export declare type RunCommandRequest = Message<"holdfast.v1.RunCommandRequest">
   epoch?: bigint | undefined;
 
   /**
-   * Start only on the agent process with this boot id. Not served yet: FIELD_NOT_SERVED when set.
+   * Start only on the agent process with this boot id: GUEST_RESTARTED otherwise, and nothing is started.
    *
    * @generated from field: string expected_boot_id = 11;
    */
@@ -532,6 +532,568 @@ export declare type RunCommandResponse = Message<"holdfast.v1.RunCommandResponse
  * Use `create(RunCommandResponseSchema)` to create a new message.
  */
 export declare const RunCommandResponseSchema: GenMessage<RunCommandResponse>;
+
+/**
+ * One request of an interactive command.
+ *
+ * @generated from message holdfast.v1.ExecuteInteractiveRequest
+ */
+export declare type ExecuteInteractiveRequest = Message<"holdfast.v1.ExecuteInteractiveRequest"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof holdfast.v1.ExecuteInteractiveRequest.request
+   */
+  request: {
+    /**
+     * First, and once. Its `stdin` is written before what follows.
+     *
+     * @generated from field: holdfast.v1.ExecuteRequest start = 1;
+     */
+    value: ExecuteRequest;
+    case: "start";
+  } | {
+    /**
+     * Bytes of standard input; at most 64 KiB.
+     *
+     * @generated from field: bytes stdin = 2;
+     */
+    value: Uint8Array;
+    case: "stdin";
+  } | {
+    /**
+     * Standard input ends.
+     *
+     * @generated from field: holdfast.v1.StdinEnd stdin_end = 3;
+     */
+    value: StdinEnd;
+    case: "stdinEnd";
+  } | {
+    /**
+     * To the command's process group: HUP INT QUIT TERM KILL USR1 USR2 WINCH CONT STOP. Sent once. It follows the input before it, but
+     * waits no longer than 250 ms for a program that does not read.
+     *
+     * @generated from field: string signal = 4;
+     */
+    value: string;
+    case: "signal";
+  } | {
+    /**
+     * This client leaves, whatever `on_disconnect` says: the command runs on, and the stream ends; with EXECUTION_DETACHED where input
+     * that was sent before has not been taken for 5 s (`input_taken`).
+     *
+     * @generated from field: holdfast.v1.ExecutionDetach detach = 5;
+     */
+    value: ExecutionDetach;
+    case: "detach";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message holdfast.v1.ExecuteInteractiveRequest.
+ * Use `create(ExecuteInteractiveRequestSchema)` to create a new message.
+ */
+export declare const ExecuteInteractiveRequestSchema: GenMessage<ExecuteInteractiveRequest>;
+
+/**
+ * Nothing to say.
+ *
+ * @generated from message holdfast.v1.StdinEnd
+ */
+export declare type StdinEnd = Message<"holdfast.v1.StdinEnd"> & {
+};
+
+/**
+ * Describes the message holdfast.v1.StdinEnd.
+ * Use `create(StdinEndSchema)` to create a new message.
+ */
+export declare const StdinEndSchema: GenMessage<StdinEnd>;
+
+/**
+ * Nothing to say.
+ *
+ * @generated from message holdfast.v1.ExecutionDetach
+ */
+export declare type ExecutionDetach = Message<"holdfast.v1.ExecutionDetach"> & {
+};
+
+/**
+ * Describes the message holdfast.v1.ExecutionDetach.
+ * Use `create(ExecutionDetachSchema)` to create a new message.
+ */
+export declare const ExecutionDetachSchema: GenMessage<ExecutionDetach>;
+
+/**
+ * One event of an interactive command; as in ExecuteResponse.
+ *
+ * @generated from message holdfast.v1.ExecuteInteractiveResponse
+ */
+export declare type ExecuteInteractiveResponse = Message<"holdfast.v1.ExecuteInteractiveResponse"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof holdfast.v1.ExecuteInteractiveResponse.event
+   */
+  event: {
+    /**
+     * Sent once, first.
+     *
+     * @generated from field: holdfast.v1.ExecutionStarted started = 1;
+     */
+    value: ExecutionStarted;
+    case: "started";
+  } | {
+    /**
+     * Bytes that the command wrote.
+     *
+     * @generated from field: holdfast.v1.ExecutionOutput output = 2;
+     */
+    value: ExecutionOutput;
+    case: "output";
+  } | {
+    /**
+     * Bytes that the command wrote and that are not delivered.
+     *
+     * @generated from field: holdfast.v1.ExecutionGap gap = 3;
+     */
+    value: ExecutionGap;
+    case: "gap";
+  } | {
+    /**
+     * Sent once, last: a real end of the command.
+     *
+     * @generated from field: holdfast.v1.ExecutionExited exited = 4;
+     */
+    value: ExecutionExited;
+    case: "exited";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message holdfast.v1.ExecuteInteractiveResponse.
+ * Use `create(ExecuteInteractiveResponseSchema)` to create a new message.
+ */
+export declare const ExecuteInteractiveResponseSchema: GenMessage<ExecuteInteractiveResponse>;
+
+/**
+ * Follows a command.
+ *
+ * @generated from message holdfast.v1.AttachExecutionRequest
+ */
+export declare type AttachExecutionRequest = Message<"holdfast.v1.AttachExecutionRequest"> & {
+  /**
+   * Where.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * Which.
+   *
+   * @generated from field: string execution_id = 2;
+   */
+  executionId: string;
+
+  /**
+   * Position of the first byte wanted. What is no longer kept before it comes as a gap; past the end is OFFSET_OUT_OF_RANGE.
+   *
+   * @generated from field: uint64 from_offset = 3;
+   */
+  fromOffset: bigint;
+
+  /**
+   * As in ExecuteRequest.
+   *
+   * @generated from field: uint64 max_output = 4;
+   */
+  maxOutput: bigint;
+
+  /**
+   * Only on the agent process with this boot id: GUEST_RESTARTED otherwise.
+   *
+   * @generated from field: string expected_boot_id = 5;
+   */
+  expectedBootId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.AttachExecutionRequest.
+ * Use `create(AttachExecutionRequestSchema)` to create a new message.
+ */
+export declare const AttachExecutionRequestSchema: GenMessage<AttachExecutionRequest>;
+
+/**
+ * One event of a command; as in ExecuteResponse.
+ *
+ * @generated from message holdfast.v1.AttachExecutionResponse
+ */
+export declare type AttachExecutionResponse = Message<"holdfast.v1.AttachExecutionResponse"> & {
+  /**
+   * Exactly one.
+   *
+   * @generated from oneof holdfast.v1.AttachExecutionResponse.event
+   */
+  event: {
+    /**
+     * Sent once, first.
+     *
+     * @generated from field: holdfast.v1.ExecutionStarted started = 1;
+     */
+    value: ExecutionStarted;
+    case: "started";
+  } | {
+    /**
+     * Bytes that the command wrote.
+     *
+     * @generated from field: holdfast.v1.ExecutionOutput output = 2;
+     */
+    value: ExecutionOutput;
+    case: "output";
+  } | {
+    /**
+     * Bytes that the command wrote and that are not delivered.
+     *
+     * @generated from field: holdfast.v1.ExecutionGap gap = 3;
+     */
+    value: ExecutionGap;
+    case: "gap";
+  } | {
+    /**
+     * Sent once, last: a real end of the command.
+     *
+     * @generated from field: holdfast.v1.ExecutionExited exited = 4;
+     */
+    value: ExecutionExited;
+    case: "exited";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message holdfast.v1.AttachExecutionResponse.
+ * Use `create(AttachExecutionResponseSchema)` to create a new message.
+ */
+export declare const AttachExecutionResponseSchema: GenMessage<AttachExecutionResponse>;
+
+/**
+ * One command. Its environment and input are never told.
+ *
+ * @generated from message holdfast.v1.Execution
+ */
+export declare type Execution = Message<"holdfast.v1.Execution"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * Whether it runs.
+   *
+   * @generated from field: holdfast.v1.ExecutionState state = 2;
+   */
+  state: ExecutionState;
+
+  /**
+   * The program.
+   *
+   * @generated from field: string command = 3;
+   */
+  command: string;
+
+  /**
+   * Its arguments.
+   *
+   * @generated from field: repeated string args = 4;
+   */
+  args: string[];
+
+  /**
+   * By the guest's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 5;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * Bytes written so far.
+   *
+   * @generated from field: uint64 output_bytes = 6;
+   */
+  outputBytes: bigint;
+
+  /**
+   * Position of the first byte that is still kept.
+   *
+   * @generated from field: uint64 kept_from = 7;
+   */
+  keptFrom: bigint;
+
+  /**
+   * Its output is retained.
+   *
+   * @generated from field: bool retain_output = 8;
+   */
+  retainOutput: boolean;
+
+  /**
+   * Set once it has ended.
+   *
+   * @generated from field: holdfast.v1.ExecutionExited exited = 9;
+   */
+  exited?: ExecutionExited | undefined;
+
+  /**
+   * In the guest's pid namespace.
+   *
+   * @generated from field: uint32 pid = 10;
+   */
+  pid: number;
+};
+
+/**
+ * Describes the message holdfast.v1.Execution.
+ * Use `create(ExecutionSchema)` to create a new message.
+ */
+export declare const ExecutionSchema: GenMessage<Execution>;
+
+/**
+ * Asks for one command.
+ *
+ * @generated from message holdfast.v1.GetExecutionRequest
+ */
+export declare type GetExecutionRequest = Message<"holdfast.v1.GetExecutionRequest"> & {
+  /**
+   * Where.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * Which.
+   *
+   * @generated from field: string execution_id = 2;
+   */
+  executionId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.GetExecutionRequest.
+ * Use `create(GetExecutionRequestSchema)` to create a new message.
+ */
+export declare const GetExecutionRequestSchema: GenMessage<GetExecutionRequest>;
+
+/**
+ * The command.
+ *
+ * @generated from message holdfast.v1.GetExecutionResponse
+ */
+export declare type GetExecutionResponse = Message<"holdfast.v1.GetExecutionResponse"> & {
+  /**
+   * As it stands.
+   *
+   * @generated from field: holdfast.v1.Execution execution = 1;
+   */
+  execution?: Execution | undefined;
+
+  /**
+   * The agent process that owns it.
+   *
+   * @generated from field: string boot_id = 2;
+   */
+  bootId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.GetExecutionResponse.
+ * Use `create(GetExecutionResponseSchema)` to create a new message.
+ */
+export declare const GetExecutionResponseSchema: GenMessage<GetExecutionResponse>;
+
+/**
+ * Asks for all commands.
+ *
+ * @generated from message holdfast.v1.ListExecutionsRequest
+ */
+export declare type ListExecutionsRequest = Message<"holdfast.v1.ListExecutionsRequest"> & {
+  /**
+   * Where.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.ListExecutionsRequest.
+ * Use `create(ListExecutionsRequestSchema)` to create a new message.
+ */
+export declare const ListExecutionsRequestSchema: GenMessage<ListExecutionsRequest>;
+
+/**
+ * The commands.
+ *
+ * @generated from message holdfast.v1.ListExecutionsResponse
+ */
+export declare type ListExecutionsResponse = Message<"holdfast.v1.ListExecutionsResponse"> & {
+  /**
+   * In the order in which they were started.
+   *
+   * @generated from field: repeated holdfast.v1.Execution executions = 1;
+   */
+  executions: Execution[];
+
+  /**
+   * The agent process that owns them.
+   *
+   * @generated from field: string boot_id = 2;
+   */
+  bootId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.ListExecutionsResponse.
+ * Use `create(ListExecutionsResponseSchema)` to create a new message.
+ */
+export declare const ListExecutionsResponseSchema: GenMessage<ListExecutionsResponse>;
+
+/**
+ * Signals a command.
+ *
+ * @generated from message holdfast.v1.SignalExecutionRequest
+ */
+export declare type SignalExecutionRequest = Message<"holdfast.v1.SignalExecutionRequest"> & {
+  /**
+   * Where.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * Which.
+   *
+   * @generated from field: string execution_id = 2;
+   */
+  executionId: string;
+
+  /**
+   * HUP INT QUIT TERM KILL USR1 USR2 WINCH CONT STOP, with or without "SIG".
+   *
+   * @generated from field: string signal = 3;
+   */
+  signal: string;
+
+  /**
+   * The caller's fencing number, 0 to 2^53 − 1. Required once the workspace is fenced above 0.
+   *
+   * @generated from field: optional uint64 epoch = 4;
+   */
+  epoch?: bigint | undefined;
+
+  /**
+   * Only on the agent process with this boot id: GUEST_RESTARTED otherwise.
+   *
+   * @generated from field: string expected_boot_id = 5;
+   */
+  expectedBootId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.SignalExecutionRequest.
+ * Use `create(SignalExecutionRequestSchema)` to create a new message.
+ */
+export declare const SignalExecutionRequestSchema: GenMessage<SignalExecutionRequest>;
+
+/**
+ * Signalled.
+ *
+ * @generated from message holdfast.v1.SignalExecutionResponse
+ */
+export declare type SignalExecutionResponse = Message<"holdfast.v1.SignalExecutionResponse"> & {
+  /**
+   * It had ended before, and nothing was signalled.
+   *
+   * @generated from field: bool already_ended = 1;
+   */
+  alreadyEnded: boolean;
+};
+
+/**
+ * Describes the message holdfast.v1.SignalExecutionResponse.
+ * Use `create(SignalExecutionResponseSchema)` to create a new message.
+ */
+export declare const SignalExecutionResponseSchema: GenMessage<SignalExecutionResponse>;
+
+/**
+ * Ends a command.
+ *
+ * @generated from message holdfast.v1.CancelExecutionRequest
+ */
+export declare type CancelExecutionRequest = Message<"holdfast.v1.CancelExecutionRequest"> & {
+  /**
+   * Where.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * Which.
+   *
+   * @generated from field: string execution_id = 2;
+   */
+  executionId: string;
+
+  /**
+   * Between SIGTERM and SIGKILL. Default 250 ms; at most 1 min.
+   *
+   * @generated from field: google.protobuf.Duration grace = 3;
+   */
+  grace?: Duration | undefined;
+
+  /**
+   * The caller's fencing number, 0 to 2^53 − 1. Required once the workspace is fenced above 0.
+   *
+   * @generated from field: optional uint64 epoch = 4;
+   */
+  epoch?: bigint | undefined;
+
+  /**
+   * Only on the agent process with this boot id: GUEST_RESTARTED otherwise.
+   *
+   * @generated from field: string expected_boot_id = 5;
+   */
+  expectedBootId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.CancelExecutionRequest.
+ * Use `create(CancelExecutionRequestSchema)` to create a new message.
+ */
+export declare const CancelExecutionRequestSchema: GenMessage<CancelExecutionRequest>;
+
+/**
+ * Ended.
+ *
+ * @generated from message holdfast.v1.CancelExecutionResponse
+ */
+export declare type CancelExecutionResponse = Message<"holdfast.v1.CancelExecutionResponse"> & {
+  /**
+   * It had ended before, and nothing was signalled.
+   *
+   * @generated from field: bool already_ended = 1;
+   */
+  alreadyEnded: boolean;
+};
+
+/**
+ * Describes the message holdfast.v1.CancelExecutionResponse.
+ * Use `create(CancelExecutionResponseSchema)` to create a new message.
+ */
+export declare const CancelExecutionResponseSchema: GenMessage<CancelExecutionResponse>;
 
 /**
  * What becomes of a command when its *client* ends the call. Losing a connection inside the service is not the client's end.
@@ -666,6 +1228,46 @@ export enum GapReason {
 export declare const GapReasonSchema: GenEnum<GapReason>;
 
 /**
+ * Whether a command runs.
+ *
+ * @generated from enum holdfast.v1.ExecutionState
+ */
+export enum ExecutionState {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: EXECUTION_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Its program has not ended, or what it left is still being drained.
+   *
+   * @generated from enum value: EXECUTION_STATE_RUNNING = 1;
+   */
+  RUNNING = 1,
+
+  /**
+   * It has ended: see `exited`.
+   *
+   * @generated from enum value: EXECUTION_STATE_EXITED = 2;
+   */
+  EXITED = 2,
+
+  /**
+   * Something of it survived SIGKILL: its end is not confirmed.
+   *
+   * @generated from enum value: EXECUTION_STATE_UNCONFIRMED = 3;
+   */
+  UNCONFIRMED = 3,
+}
+
+/**
+ * Describes the enum holdfast.v1.ExecutionState.
+ */
+export declare const ExecutionStateSchema: GenEnum<ExecutionState>;
+
+/**
  * Runs commands and streams what they print.
  *
  * Reasons of every call: WORKSPACE_NOT_FOUND, WORKSPACE_NOT_READY, WORKSPACE_SUSPENDED, WORKSPACE_DELETING, AGENT_UNREACHABLE,
@@ -702,6 +1304,77 @@ export declare const ExecutionService: GenService<{
     methodKind: "unary";
     input: typeof RunCommandRequestSchema;
     output: typeof RunCommandResponseSchema;
+  },
+  /**
+   * As Execute, with standard input, signals and a detach on the same stream. The first request is `start`.
+   *
+   * Half-closing the requests does not end the input: `stdin_end` does. Input is taken once, also across a lost link to the guest. It is
+   * counted from the beginning of the command's input: a call that joins a command (`attached`) sends all of it again, and what the
+   * program has is skipped. A program that does not read holds its client back; 256 KiB wait for it. Not over HTTP/1.1.
+   * Reasons: as Execute; and STREAM_NEEDS_HTTP2.
+   *
+   * @generated from rpc holdfast.v1.ExecutionService.ExecuteInteractive
+   */
+  executeInteractive: {
+    methodKind: "bidi_streaming";
+    input: typeof ExecuteInteractiveRequestSchema;
+    output: typeof ExecuteInteractiveResponseSchema;
+  },
+  /**
+   * Follows a command that runs or ran, from an offset: `started` (attached), output and gaps, `exited`. Never signals the command; its
+   * end is nobody's end. Needs no epoch.
+   *
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, EXECUTION_DETACHED (attach again from `next_offset`), OFFSET_OUT_OF_RANGE,
+   * GUEST_RESTARTED.
+   *
+   * @generated from rpc holdfast.v1.ExecutionService.AttachExecution
+   */
+  attachExecution: {
+    methodKind: "server_streaming";
+    input: typeof AttachExecutionRequestSchema;
+    output: typeof AttachExecutionResponseSchema;
+  },
+  /**
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST.
+   *
+   * @generated from rpc holdfast.v1.ExecutionService.GetExecution
+   */
+  getExecution: {
+    methodKind: "unary";
+    input: typeof GetExecutionRequestSchema;
+    output: typeof GetExecutionResponseSchema;
+  },
+  /**
+   * All executions that the guest knows: what runs, and what has ended and is still kept.
+   *
+   * @generated from rpc holdfast.v1.ExecutionService.ListExecutions
+   */
+  listExecutions: {
+    methodKind: "unary";
+    input: typeof ListExecutionsRequestSchema;
+    output: typeof ListExecutionsResponseSchema;
+  },
+  /**
+   * Sends a signal to the command's process group. One that has ended is a success.
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST.
+   *
+   * @generated from rpc holdfast.v1.ExecutionService.SignalExecution
+   */
+  signalExecution: {
+    methodKind: "unary";
+    input: typeof SignalExecutionRequestSchema;
+    output: typeof SignalExecutionResponseSchema;
+  },
+  /**
+   * Ends a command and everything that belongs to it: SIGTERM, a grace, SIGKILL. Answers on a confirmed end. Idempotent.
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, CANCELLATION_UNCONFIRMED (`survivors`), GUEST_GONE.
+   *
+   * @generated from rpc holdfast.v1.ExecutionService.CancelExecution
+   */
+  cancelExecution: {
+    methodKind: "unary";
+    input: typeof CancelExecutionRequestSchema;
+    output: typeof CancelExecutionResponseSchema;
   },
 }>;
 

@@ -93,6 +93,27 @@ export declare type ServerCounters = Message<"holdfast.v1.ServerCounters"> & {
    * @generated from field: uint32 streams = 3;
    */
   streams: number;
+
+  /**
+   * Terminals and detached programs that are followed through this process.
+   *
+   * @generated from field: uint32 attachments = 4;
+   */
+  attachments: number;
+
+  /**
+   * Connections to guests. They are let go 60 s after the last call of a workspace.
+   *
+   * @generated from field: uint32 guest_connections = 5;
+   */
+  guestConnections: number;
+
+  /**
+   * Watches of one workspace and of the inventory, which are among the streams.
+   *
+   * @generated from field: uint32 watchers = 6;
+   */
+  watchers: number;
 };
 
 /**

@@ -6,8 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { FlushReport, FlushWish, OnStartFailure, QuiesceReport, QuiesceWish, Workspace } from "./common_pb.js";
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { FlushReport, FlushWish, Identity, OnStartFailure, QuiesceReport, QuiesceWish, Workspace } from "./common_pb.js";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file holdfast/v1/workspace.proto.
@@ -506,6 +506,540 @@ export declare type CloseWorkspaceResponse = Message<"holdfast.v1.CloseWorkspace
 export declare const CloseWorkspaceResponseSchema: GenMessage<CloseWorkspaceResponse>;
 
 /**
+ * Reads a workspace anew.
+ *
+ * @generated from message holdfast.v1.RefreshWorkspaceRequest
+ */
+export declare type RefreshWorkspaceRequest = Message<"holdfast.v1.RefreshWorkspaceRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.RefreshWorkspaceRequest.
+ * Use `create(RefreshWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const RefreshWorkspaceRequestSchema: GenMessage<RefreshWorkspaceRequest>;
+
+/**
+ * The workspace.
+ *
+ * @generated from message holdfast.v1.RefreshWorkspaceResponse
+ */
+export declare type RefreshWorkspaceResponse = Message<"holdfast.v1.RefreshWorkspaceResponse"> & {
+  /**
+   * As it stands.
+   *
+   * @generated from field: holdfast.v1.Workspace workspace = 1;
+   */
+  workspace?: Workspace | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.RefreshWorkspaceResponse.
+ * Use `create(RefreshWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const RefreshWorkspaceResponseSchema: GenMessage<RefreshWorkspaceResponse>;
+
+/**
+ * Brings a guest to rest.
+ *
+ * @generated from message holdfast.v1.QuiesceWorkspaceRequest
+ */
+export declare type QuiesceWorkspaceRequest = Message<"holdfast.v1.QuiesceWorkspaceRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * How.
+   *
+   * @generated from field: holdfast.v1.QuiesceWish quiesce = 2;
+   */
+  quiesce?: QuiesceWish | undefined;
+
+  /**
+   * Keep it quiet for this long, or until it is released. Absent: not. More than 0, at most 10 min.
+   *
+   * @generated from field: google.protobuf.Duration hold = 3;
+   */
+  hold?: Duration | undefined;
+
+  /**
+   * The caller's fencing number, 0 to 2^53 − 1. Required once the workspace is fenced above 0.
+   *
+   * @generated from field: optional uint64 epoch = 4;
+   */
+  epoch?: bigint | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.QuiesceWorkspaceRequest.
+ * Use `create(QuiesceWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const QuiesceWorkspaceRequestSchema: GenMessage<QuiesceWorkspaceRequest>;
+
+/**
+ * The guest rests.
+ *
+ * @generated from message holdfast.v1.QuiesceWorkspaceResponse
+ */
+export declare type QuiesceWorkspaceResponse = Message<"holdfast.v1.QuiesceWorkspaceResponse"> & {
+  /**
+   * What was reached.
+   *
+   * @generated from field: holdfast.v1.QuiesceReport quiesce = 1;
+   */
+  quiesce?: QuiesceReport | undefined;
+
+  /**
+   * Names the hold; empty when none was asked for.
+   *
+   * @generated from field: string hold_id = 2;
+   */
+  holdId: string;
+};
+
+/**
+ * Describes the message holdfast.v1.QuiesceWorkspaceResponse.
+ * Use `create(QuiesceWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const QuiesceWorkspaceResponseSchema: GenMessage<QuiesceWorkspaceResponse>;
+
+/**
+ * Lets a hold go.
+ *
+ * @generated from message holdfast.v1.ReleaseWorkspaceRequest
+ */
+export declare type ReleaseWorkspaceRequest = Message<"holdfast.v1.ReleaseWorkspaceRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * From QuiesceWorkspace. Empty: whichever there is.
+   *
+   * @generated from field: string hold_id = 2;
+   */
+  holdId: string;
+
+  /**
+   * The caller's fencing number, 0 to 2^53 − 1. Required once the workspace is fenced above 0.
+   *
+   * @generated from field: optional uint64 epoch = 3;
+   */
+  epoch?: bigint | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.ReleaseWorkspaceRequest.
+ * Use `create(ReleaseWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const ReleaseWorkspaceRequestSchema: GenMessage<ReleaseWorkspaceRequest>;
+
+/**
+ * Let go.
+ *
+ * @generated from message holdfast.v1.ReleaseWorkspaceResponse
+ */
+export declare type ReleaseWorkspaceResponse = Message<"holdfast.v1.ReleaseWorkspaceResponse"> & {
+};
+
+/**
+ * Describes the message holdfast.v1.ReleaseWorkspaceResponse.
+ * Use `create(ReleaseWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const ReleaseWorkspaceResponseSchema: GenMessage<ReleaseWorkspaceResponse>;
+
+/**
+ * Writes out.
+ *
+ * @generated from message holdfast.v1.FlushWorkspaceRequest
+ */
+export declare type FlushWorkspaceRequest = Message<"holdfast.v1.FlushWorkspaceRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * How long the guest may take. Default 10 s; more than 0, at most 10 min.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 2;
+   */
+  timeout?: Duration | undefined;
+
+  /**
+   * The caller's fencing number, 0 to 2^53 − 1. Required once the workspace is fenced above 0.
+   *
+   * @generated from field: optional uint64 epoch = 3;
+   */
+  epoch?: bigint | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.FlushWorkspaceRequest.
+ * Use `create(FlushWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const FlushWorkspaceRequestSchema: GenMessage<FlushWorkspaceRequest>;
+
+/**
+ * Written out.
+ *
+ * @generated from message holdfast.v1.FlushWorkspaceResponse
+ */
+export declare type FlushWorkspaceResponse = Message<"holdfast.v1.FlushWorkspaceResponse"> & {
+  /**
+   * How long it took in the guest.
+   *
+   * @generated from field: google.protobuf.Duration took = 1;
+   */
+  took?: Duration | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.FlushWorkspaceResponse.
+ * Use `create(FlushWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const FlushWorkspaceResponseSchema: GenMessage<FlushWorkspaceResponse>;
+
+/**
+ * Follows a workspace.
+ *
+ * @generated from message holdfast.v1.WatchWorkspaceRequest
+ */
+export declare type WatchWorkspaceRequest = Message<"holdfast.v1.WatchWorkspaceRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: string workspace_id = 1;
+   */
+  workspaceId: string;
+
+  /**
+   * Of the last event that was heard. Empty: from now on.
+   *
+   * @generated from field: string cursor = 2;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message holdfast.v1.WatchWorkspaceRequest.
+ * Use `create(WatchWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const WatchWorkspaceRequestSchema: GenMessage<WatchWorkspaceRequest>;
+
+/**
+ * One event.
+ *
+ * @generated from message holdfast.v1.WatchWorkspaceResponse
+ */
+export declare type WatchWorkspaceResponse = Message<"holdfast.v1.WatchWorkspaceResponse"> & {
+  /**
+   * Resumes after this event.
+   *
+   * @generated from field: string cursor = 1;
+   */
+  cursor: string;
+
+  /**
+   * By the service's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 2;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * Exactly one. More may come: treat an unknown one as a reason to read the workspace.
+   *
+   * @generated from oneof holdfast.v1.WatchWorkspaceResponse.event
+   */
+  event: {
+    /**
+     * How it stands. First on a stream without a cursor, and after a gap. One that does not exist has a `workspace_id` and no state.
+     * Events that it includes may follow it once more.
+     *
+     * @generated from field: holdfast.v1.Workspace snapshot = 3;
+     */
+    value: Workspace;
+    case: "snapshot";
+  } | {
+    /**
+     * Events after the asked-for cursor are not known here any more.
+     *
+     * @generated from field: holdfast.v1.WatchGap gap = 4;
+     */
+    value: WatchGap;
+    case: "gap";
+  } | {
+    /**
+     * The state moved.
+     *
+     * @generated from field: holdfast.v1.Workspace changed = 5;
+     */
+    value: Workspace;
+    case: "changed";
+  } | {
+    /**
+     * An Open or Resume went a step further.
+     *
+     * @generated from field: holdfast.v1.StartProgress progress = 6;
+     */
+    value: StartProgress;
+    case: "progress";
+  } | {
+    /**
+     * Another pod than the one that was bound.
+     *
+     * @generated from field: holdfast.v1.PodReplaced pod_replaced = 7;
+     */
+    value: PodReplaced;
+    case: "podReplaced";
+  } | {
+    /**
+     * Another agent process in the same pod: every program that ran there has ended.
+     *
+     * @generated from field: holdfast.v1.ContainerRestarted container_restarted = 8;
+     */
+    value: ContainerRestarted;
+    case: "containerRestarted";
+  } | {
+    /**
+     * A command's cancellation could not be confirmed.
+     *
+     * @generated from field: holdfast.v1.CancellationUnconfirmed cancellation_unconfirmed = 9;
+     */
+    value: CancellationUnconfirmed;
+    case: "cancellationUnconfirmed";
+  } | {
+    /**
+     * The stored epoch moved, by this service or by another holder.
+     *
+     * @generated from field: holdfast.v1.EpochChanged epoch_changed = 10;
+     */
+    value: EpochChanged;
+    case: "epochChanged";
+  } | {
+    /**
+     * The object is gone.
+     *
+     * @generated from field: holdfast.v1.WorkspaceGone gone = 11;
+     */
+    value: WorkspaceGone;
+    case: "gone";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message holdfast.v1.WatchWorkspaceResponse.
+ * Use `create(WatchWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const WatchWorkspaceResponseSchema: GenMessage<WatchWorkspaceResponse>;
+
+/**
+ * Events were missed.
+ *
+ * @generated from message holdfast.v1.WatchGap
+ */
+export declare type WatchGap = Message<"holdfast.v1.WatchGap"> & {
+};
+
+/**
+ * Describes the message holdfast.v1.WatchGap.
+ * Use `create(WatchGapSchema)` to create a new message.
+ */
+export declare const WatchGapSchema: GenMessage<WatchGap>;
+
+/**
+ * A start went a step further.
+ *
+ * @generated from message holdfast.v1.StartProgress
+ */
+export declare type StartProgress = Message<"holdfast.v1.StartProgress"> & {
+  /**
+   * The step that was reached; steps that went by too fast to be seen are left out.
+   *
+   * @generated from field: holdfast.v1.StartStep step = 1;
+   */
+  step: StartStep;
+
+  /**
+   * For people: what is waited for, or why it does not go on.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message holdfast.v1.StartProgress.
+ * Use `create(StartProgressSchema)` to create a new message.
+ */
+export declare const StartProgressSchema: GenMessage<StartProgress>;
+
+/**
+ * Another pod.
+ *
+ * @generated from message holdfast.v1.PodReplaced
+ */
+export declare type PodReplaced = Message<"holdfast.v1.PodReplaced"> & {
+  /**
+   * What was bound.
+   *
+   * @generated from field: holdfast.v1.Identity previous = 1;
+   */
+  previous?: Identity | undefined;
+
+  /**
+   * What is; `boot_id` may still be unknown.
+   *
+   * @generated from field: holdfast.v1.Identity current = 2;
+   */
+  current?: Identity | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.PodReplaced.
+ * Use `create(PodReplacedSchema)` to create a new message.
+ */
+export declare const PodReplacedSchema: GenMessage<PodReplaced>;
+
+/**
+ * Another agent process.
+ *
+ * @generated from message holdfast.v1.ContainerRestarted
+ */
+export declare type ContainerRestarted = Message<"holdfast.v1.ContainerRestarted"> & {
+  /**
+   * What was bound.
+   *
+   * @generated from field: holdfast.v1.Identity previous = 1;
+   */
+  previous?: Identity | undefined;
+
+  /**
+   * What is.
+   *
+   * @generated from field: holdfast.v1.Identity current = 2;
+   */
+  current?: Identity | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.ContainerRestarted.
+ * Use `create(ContainerRestartedSchema)` to create a new message.
+ */
+export declare const ContainerRestartedSchema: GenMessage<ContainerRestarted>;
+
+/**
+ * A cancellation that was not confirmed.
+ *
+ * @generated from message holdfast.v1.CancellationUnconfirmed
+ */
+export declare type CancellationUnconfirmed = Message<"holdfast.v1.CancellationUnconfirmed"> & {
+  /**
+   * Of which command.
+   *
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * How the agent is.
+   *
+   * @generated from field: holdfast.v1.AgentHealth agent = 2;
+   */
+  agent: AgentHealth;
+
+  /**
+   * What is known of the guest that had it.
+   *
+   * @generated from field: holdfast.v1.GuestEvidence evidence = 3;
+   */
+  evidence: GuestEvidence;
+
+  /**
+   * The guest that had it.
+   *
+   * @generated from field: holdfast.v1.Identity previous = 4;
+   */
+  previous?: Identity | undefined;
+
+  /**
+   * The guest that is bound now.
+   *
+   * @generated from field: holdfast.v1.Identity current = 5;
+   */
+  current?: Identity | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.CancellationUnconfirmed.
+ * Use `create(CancellationUnconfirmedSchema)` to create a new message.
+ */
+export declare const CancellationUnconfirmedSchema: GenMessage<CancellationUnconfirmed>;
+
+/**
+ * The fence moved.
+ *
+ * @generated from message holdfast.v1.EpochChanged
+ */
+export declare type EpochChanged = Message<"holdfast.v1.EpochChanged"> & {
+  /**
+   * What was stored.
+   *
+   * @generated from field: uint64 previous = 1;
+   */
+  previous: bigint;
+
+  /**
+   * What is.
+   *
+   * @generated from field: uint64 current = 2;
+   */
+  current: bigint;
+};
+
+/**
+ * Describes the message holdfast.v1.EpochChanged.
+ * Use `create(EpochChangedSchema)` to create a new message.
+ */
+export declare const EpochChangedSchema: GenMessage<EpochChanged>;
+
+/**
+ * The object is gone.
+ *
+ * @generated from message holdfast.v1.WorkspaceGone
+ */
+export declare type WorkspaceGone = Message<"holdfast.v1.WorkspaceGone"> & {
+  /**
+   * Another object stands under its name.
+   *
+   * @generated from field: bool replaced = 1;
+   */
+  replaced: boolean;
+};
+
+/**
+ * Describes the message holdfast.v1.WorkspaceGone.
+ * Use `create(WorkspaceGoneSchema)` to create a new message.
+ */
+export declare const WorkspaceGoneSchema: GenMessage<WorkspaceGone>;
+
+/**
  * Whether a workspace may be made.
  *
  * @generated from enum holdfast.v1.CreatePolicy
@@ -544,6 +1078,154 @@ export enum CreatePolicy {
  * Describes the enum holdfast.v1.CreatePolicy.
  */
 export declare const CreatePolicySchema: GenEnum<CreatePolicy>;
+
+/**
+ * How far a start has come.
+ *
+ * @generated from enum holdfast.v1.StartStep
+ */
+export enum StartStep {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: START_STEP_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The object was created.
+   *
+   * @generated from enum value: START_STEP_CREATED = 1;
+   */
+  CREATED = 1,
+
+  /**
+   * Its pod has a node.
+   *
+   * @generated from enum value: START_STEP_SCHEDULED = 2;
+   */
+  SCHEDULED = 2,
+
+  /**
+   * The node makes the container ready: it fetches the image where it has not got it, and attaches the disk.
+   *
+   * @generated from enum value: START_STEP_IMAGE_PULLING = 3;
+   */
+  IMAGE_PULLING = 3,
+
+  /**
+   * The container runs.
+   *
+   * @generated from enum value: START_STEP_POD_RUNNING = 4;
+   */
+  POD_RUNNING = 4,
+
+  /**
+   * The guest was reached and fenced.
+   *
+   * @generated from enum value: START_STEP_BOUND = 5;
+   */
+  BOUND = 5,
+
+  /**
+   * The guest has proved that it runs without privileges.
+   *
+   * @generated from enum value: START_STEP_PROBED = 6;
+   */
+  PROBED = 6,
+}
+
+/**
+ * Describes the enum holdfast.v1.StartStep.
+ */
+export declare const StartStepSchema: GenEnum<StartStep>;
+
+/**
+ * What is known of a guest in which a command could not be ended for sure.
+ *
+ * @generated from enum holdfast.v1.GuestEvidence
+ */
+export enum GuestEvidence {
+  /**
+   * It is not known.
+   *
+   * @generated from enum value: GUEST_EVIDENCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * No pod is bound: with it the command has ended.
+   *
+   * @generated from enum value: GUEST_EVIDENCE_POD_GONE = 1;
+   */
+  POD_GONE = 1,
+
+  /**
+   * Another pod is bound.
+   *
+   * @generated from enum value: GUEST_EVIDENCE_POD_REPLACED = 2;
+   */
+  POD_REPLACED = 2,
+
+  /**
+   * Another agent process runs in the pod.
+   *
+   * @generated from enum value: GUEST_EVIDENCE_CONTAINER_RESTARTED = 3;
+   */
+  CONTAINER_RESTARTED = 3,
+
+  /**
+   * The same agent process: the command may still run.
+   *
+   * @generated from enum value: GUEST_EVIDENCE_SAME_GUEST = 4;
+   */
+  SAME_GUEST = 4,
+}
+
+/**
+ * Describes the enum holdfast.v1.GuestEvidence.
+ */
+export declare const GuestEvidenceSchema: GenEnum<GuestEvidence>;
+
+/**
+ * How the agent is.
+ *
+ * @generated from enum holdfast.v1.AgentHealth
+ */
+export enum AgentHealth {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: AGENT_HEALTH_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It answers.
+   *
+   * @generated from enum value: AGENT_HEALTH_OK = 1;
+   */
+  OK = 1,
+
+  /**
+   * It says that it is stopping.
+   *
+   * @generated from enum value: AGENT_HEALTH_RETIRING = 2;
+   */
+  RETIRING = 2,
+
+  /**
+   * Anything else.
+   *
+   * @generated from enum value: AGENT_HEALTH_UNREACHABLE = 3;
+   */
+  UNREACHABLE = 3,
+}
+
+/**
+ * Describes the enum holdfast.v1.AgentHealth.
+ */
+export declare const AgentHealthSchema: GenEnum<AgentHealth>;
 
 /**
  * Opens, reads, suspends, resumes and destroys workspaces.
@@ -641,6 +1323,67 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof CloseWorkspaceRequestSchema;
     output: typeof CloseWorkspaceResponseSchema;
+  },
+  /**
+   * Reads the object anew, uncached, and takes what it shows: a suspend, a delete, another pod. Never writes, never wakes.
+   * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_REPLACED.
+   *
+   * @generated from rpc holdfast.v1.WorkspaceService.RefreshWorkspace
+   */
+  refreshWorkspace: {
+    methodKind: "unary";
+    input: typeof RefreshWorkspaceRequestSchema;
+    output: typeof RefreshWorkspaceResponseSchema;
+  },
+  /**
+   * Ends every program in the guest, and leaves the pod as it is. Needs a running workspace. With `hold` nothing new starts until
+   * ReleaseWorkspace, or the end of the lease; files can be read and written.
+   * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_NOT_READY, WORKSPACE_SUSPENDED, GUEST_FEATURE_MISSING, QUIESCE_UNCONFIRMED.
+   *
+   * @generated from rpc holdfast.v1.WorkspaceService.QuiesceWorkspace
+   */
+  quiesceWorkspace: {
+    methodKind: "unary";
+    input: typeof QuiesceWorkspaceRequestSchema;
+    output: typeof QuiesceWorkspaceResponseSchema;
+  },
+  /**
+   * Lets a held quiesce go. One that is over is a success.
+   * Reasons: as QuiesceWorkspace.
+   *
+   * @generated from rpc holdfast.v1.WorkspaceService.ReleaseWorkspace
+   */
+  releaseWorkspace: {
+    methodKind: "unary";
+    input: typeof ReleaseWorkspaceRequestSchema;
+    output: typeof ReleaseWorkspaceResponseSchema;
+  },
+  /**
+   * Writes the workspace's file system out to the disk.
+   * Reasons: WORKSPACE_NOT_FOUND, WORKSPACE_NOT_READY, WORKSPACE_SUSPENDED, GUEST_FEATURE_MISSING, FLUSH_UNCONFIRMED.
+   *
+   * @generated from rpc holdfast.v1.WorkspaceService.FlushWorkspace
+   */
+  flushWorkspace: {
+    methodKind: "unary";
+    input: typeof FlushWorkspaceRequestSchema;
+    output: typeof FlushWorkspaceResponseSchema;
+  },
+  /**
+   * What becomes of a workspace: a snapshot first, then each event as it happens. May begin before the workspace is opened, or exists.
+   *
+   * Resume with the `cursor` of the last event: what came after it follows, without a snapshot. Cursors are of one process, which keeps the
+   * last 256 events of a workspace, and for 30 s after its last watcher left. A stream that cannot go on where it is asked to begins with
+   * a gap and a snapshot, and so does a reader that falls that far behind. A watch is no reason to keep a workspace, makes no handle, asks no
+   * guest and wakes nothing.
+   * Reasons: SERVICE_DRAINING at a drain; CLUSTER_UNAVAILABLE where the first snapshot cannot be read.
+   *
+   * @generated from rpc holdfast.v1.WorkspaceService.WatchWorkspace
+   */
+  watchWorkspace: {
+    methodKind: "server_streaming";
+    input: typeof WatchWorkspaceRequestSchema;
+    output: typeof WatchWorkspaceResponseSchema;
   },
 }>;
 

@@ -119,6 +119,13 @@ export declare type OpenSessionResponse = Message<"holdfast.guest.v1.OpenSession
    * @generated from field: holdfast.guest.v1.Session session = 1;
    */
   session?: Session | undefined;
+
+  /**
+   * Of the agent process that owns it. Empty: of an older agent, which does not say.
+   *
+   * @generated from field: string boot_id = 2;
+   */
+  bootId: string;
 };
 
 /**

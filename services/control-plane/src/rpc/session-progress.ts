@@ -1,0 +1,53 @@
+import type { AttachTerminalResponse, TerminalResponse } from "@holdfast/api/holdfast/v1/session_pb";
+import type { SessionId } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
+
+/** How far a terminal has been delivered on one call: what a caller needs to go on elsewhere. */
+export class SessionProgress {
+  readonly #sessionId: SessionId;
+  #attachmentId: string;
+  #bootId = "";
+  #nextOffset: bigint;
+
+  constructor({ sessionId, fromOffset, attachmentId }: SessionStart) {
+    this.#sessionId = sessionId;
+    this.#nextOffset = BigInt(fromOffset);
+    this.#attachmentId = attachmentId ?? "";
+  }
+
+  /** Takes note of a response that has been taken over by the listener, never of one that may still be let go. */
+  delivered({ event }: AttachTerminalResponse | TerminalResponse): void {
+    if (event.case === "attached") {
+      this.#attachmentId = event.value.attachmentId;
+      this.#bootId = event.value.bootId;
+    } else if (event.case === "data") this.#nextOffset = event.value.offset + BigInt(event.value.data.byteLength);
+    else if (event.case === "gap") this.#nextOffset = event.value.to;
+  }
+
+  /** What the call ends with when the service drains: neither program nor attachment is ended. */
+  letGoByDrain(): HoldfastError {
+    return new HoldfastError("SERVICE_DRAINING", {
+      message: `This process is stopping and let session ${this.#sessionId} go at offset ${this.#nextOffset}. Its program goes on, and its attachment is kept for 60 s. Attach to it again; another process, or this one when it is back, will serve it.`,
+      metadata: {
+        session_id: this.#sessionId,
+        offset: String(this.#nextOffset),
+        attachment_id: this.#attachmentId,
+        boot_id: this.#bootId,
+      },
+    });
+  }
+}
+
+export interface SessionStart {
+  readonly sessionId: SessionId;
+  readonly fromOffset: number;
+  readonly attachmentId: string | undefined;
+}
+
+/** What the start of a program ends with when the service drains before it was answered. */
+export function startLetGo(sessionId: SessionId): HoldfastError {
+  return new HoldfastError("SESSION_OUTCOME_UNKNOWN", {
+    message: `This process is stopping and let the call go before the start of session ${sessionId} was confirmed. It runs under this id, or was never started: ListSessions tells.`,
+    metadata: { session_id: sessionId, why: "service_draining" },
+  });
+}
