@@ -33,7 +33,8 @@ export async function cuttingProxy(target: { readonly host: string; readonly por
   const end = (pair: Pair): void => {
     pair.near.destroy();
     pair.far.destroy();
-    pairs.delete(pair);
+    // One that ends by itself while it is deaf passes nothing on either.
+    if (pairs.delete(pair) && pair.deaf !== undefined) heard();
   };
   const pass = (pair: Pair, direction: Direction, chunk: Buffer): void => {
     const from = direction === "there" ? pair.near : pair.far;
