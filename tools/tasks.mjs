@@ -35,6 +35,7 @@ export const tasks = {
     args.length > 0
       ? [agentBundle, { program: "vitest", argv: ["run", "--root", root, ...args] }]
       : [...staticChecks, agentBundle, { program: "vitest", argv: ["run", "--root", root] }],
+  interleavings: (args) => [script("test/interleavings/run.ts", args)],
   conformance: (args) => [script("test/cluster-conformance/main.ts", args)],
   "test:cluster": (args) => [script("test/cluster-conformance/real/run.ts", args)],
   fuzz: (args) => [agentBundle, script("test/guest-fuzz/run.ts", args)],

@@ -86,10 +86,7 @@ export function admissionRefusal(ws: Handle): HoldfastError {
   switch (state.t) {
     case "closing":
     case "suspending":
-      return workspaceSuspended(ws, "ADMISSION");
     case "suspended":
-      // Somebody else may have woken it, which the start will see first.
-      if (ws.startsUnderWay > 0) return workspaceNotReady(ws, "it is being started");
       return workspaceSuspended(ws, "ADMISSION");
     case "deleting":
       return workspaceDeleting(ws);

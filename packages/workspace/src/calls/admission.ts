@@ -8,6 +8,8 @@ import { bindUnbound } from "./rebind.ts";
 export async function admit(ws: Handle, signal: AbortSignal): Promise<BoundGuest> {
   const { state } = ws;
   if (state.t === "active") return state.bound;
+  // L35: somebody else may have woken it, which the transition that runs will see first.
+  if (state.t === "suspended" && ws.inTransition) throw workspaceNotReady(ws, "another call is at work on it");
   if (state.t !== "unbound") throw admissionRefusal(ws);
   const outcome = await orAborted(bindUnbound(ws, state.lost), signal);
   if (outcome.t === "moved") return outcome.bound;
