@@ -37,6 +37,20 @@ describe("a workspace that is read through", () => {
     expect(on.cluster.plan.writes).toEqual([]);
   });
 
+  it("L25 is not suspended where somebody woke it before its old pod was seen gone", async () => {
+    on.cluster.habits.podsEnd = false;
+    on.cluster.seed(id);
+    on.cluster.foreignMode(id, "Suspended");
+    const pods = on.cluster.plan.hold("readPods");
+    const reading = seen();
+    await pods.reached;
+    on.cluster.habits.controller = false;
+    on.cluster.foreignMode(id, "Running");
+    on.cluster.stored(id).pods = [];
+    pods.release();
+    expect(await reading).toBe("suspending");
+  });
+
   it("L25 is suspended only when no pod lives and the controller has seen it, else suspending", async () => {
     on.cluster.habits.podsEnd = false;
     on.cluster.seed(id);

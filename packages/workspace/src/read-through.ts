@@ -5,7 +5,7 @@ import { bindableOf, endedByItself, endedWords } from "./binding/bindable.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import { holderEpochOf } from "./fence/holder-epoch.ts";
 import type { PodReading, SandboxReading } from "./ports/cluster.ts";
-import { isStopped } from "./verbs/read-standing.ts";
+import { isSeenStopped } from "./verbs/read-standing.ts";
 import { podFactsOf, type WireState, type WorkspaceView } from "./view.ts";
 
 const nothingLeft: ReadonlySet<never> = new Set();
@@ -24,7 +24,8 @@ export async function readThrough(deps: WorkspaceDeps, id: WorkspaceId, caller: 
   const pods = await deps.cluster.readPods(sandbox, within);
   const { uids: claimUids } = await deps.cluster.readClaims(sandbox, within);
   const pod = bindableOf(pods, nothingLeft);
-  const { state, waitingFor } = standingOf(sandbox, pods);
+  const stopped = await isSeenStopped(deps, sandbox, pods, within);
+  const { state, waitingFor } = standingOf(sandbox, pods, stopped);
   const runs = state === "running" ? pod : undefined;
   const epoch = holderEpochOf(sandbox.stamps.holderEpoch);
   return {
@@ -45,10 +46,11 @@ export async function readThrough(deps: WorkspaceDeps, id: WorkspaceId, caller: 
 function standingOf(
   sandbox: SandboxReading,
   pods: readonly PodReading[],
+  stopped: boolean,
 ): { readonly state: WireState; readonly waitingFor?: string } {
   if (sandbox.deleting) return { state: "deleting", waitingFor: "the object, its pod and its disk to be gone" };
   if (sandbox.mode === "Suspended") {
-    if (isStopped(sandbox, pods)) return { state: "suspended" };
+    if (stopped) return { state: "suspended" };
     return { state: "suspending", waitingFor: "the pod to be gone" };
   }
   if (bindableOf(pods, nothingLeft)) return { state: "running" };

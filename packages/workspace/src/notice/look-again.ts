@@ -6,7 +6,7 @@ import { findOwn } from "../fence/gate.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import { type Handle, heldPodOf } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
-import { isStopped } from "../verbs/read-standing.ts";
+import { isSeenStopped } from "../verbs/read-standing.ts";
 
 /**
  * What a handle does about news (L35, L37): one uncached look on the service's own time, and what that shows is observed. It writes
@@ -37,7 +37,8 @@ async function lookAtStop(ws: Handle, sandbox: SandboxReading, within: Deadline)
   observeForeignSuspend(ws, heldPodOf(ws.state));
   if (ws.state.t !== "suspending") return;
   const pods = await ws.deps.cluster.readPods(sandbox, within);
-  if (!isStopped(sandbox, pods) || ws.state.t !== "suspending" || ws.inTransition || ws.unresolved.any) return;
+  const stopped = await isSeenStopped(ws.deps, sandbox, pods, within);
+  if (!stopped || ws.state.t !== "suspending" || ws.inTransition || ws.unresolved.any) return;
   ws.confirm(sandbox);
   ws.commit({ t: "podGone" });
 }

@@ -1,6 +1,7 @@
 import { Deadline } from "@holdfast/async";
 import { clusterRequestTimeoutMs } from "@holdfast/contract";
 import { hasEnded } from "../binding/bindable.ts";
+import type { WorkspaceDeps } from "../deps.ts";
 import { findOwn } from "../fence/gate.ts";
 import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import type { Standing } from "../state/facts.ts";
@@ -25,7 +26,7 @@ async function lookWhere(ws: Handle, why: string): Promise<Standing> {
     if (sandbox.deleting) return { t: "deleting" };
     if (sandbox.mode === "Running") return { t: "unbound", lost: undefined, why };
     const pods = await ws.deps.cluster.readPods(sandbox, reads);
-    if (!isStopped(sandbox, pods)) return { t: "suspending", leaving: undefined };
+    if (!(await isSeenStopped(ws.deps, sandbox, pods, reads))) return { t: "suspending", leaving: undefined };
     ws.confirm(sandbox);
     return { t: "suspended" };
   } catch (error) {
@@ -35,6 +36,18 @@ async function lookWhere(ws: Handle, why: string): Promise<Standing> {
     );
     return { t: "unbound", lost: undefined, why: `${why}; where it stands could not be read` };
   }
+}
+
+/** L25, by one look: as below, and nobody has woken it since the object was read, which would make its pods another time's. */
+export async function isSeenStopped(
+  { cluster }: Pick<WorkspaceDeps, "cluster">,
+  sandbox: SandboxReading,
+  pods: readonly PodReading[],
+  within: Deadline,
+): Promise<boolean> {
+  if (!isStopped(sandbox, pods)) return false;
+  const last = await cluster.readSandbox(sandbox.name, within);
+  return last?.uid === sandbox.uid && last.generation === sandbox.generation;
 }
 
 /** L25, from one uncached look: no pod of this owner lives, and the controller has seen the suspend. */
