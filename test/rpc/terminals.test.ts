@@ -12,6 +12,7 @@ import {
   type TerminalStartSchema,
   TerminalVerb,
 } from "@holdfast/api/holdfast/v1/session_pb";
+import { holderEpochFrom } from "@holdfast/contract";
 import { openWish, patient, suspendWish, workspaceId } from "@holdfast/testkit";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { BrowserTerminal } from "./browser-terminal.ts";
@@ -242,15 +243,54 @@ describe("how an attachment ends", () => {
     expect(row?.exit).toBeUndefined();
   });
 
-  it("L44 a program that is not persistent ends with its client, and no other does", async () => {
-    const { client, begin, at } = await sessionsStage();
+  it.each(ways.filter(({ bidi }) => bidi))(
+    "$name: L44 a program that is not persistent ends with its client",
+    async (way) => {
+      const stage = await sessionsStage();
+      const { client, begin, at } = stage;
+      using clients = clientsBy(way, { address: stage.listeners.address, webAddress: stage.listeners.webAddress });
+      const stream = new Stream(clients.sessions, begin({ persistent: false }));
+      await stream.until(() => stream.text.includes("up"));
+      stream.cancel();
+      await stream.over;
+      await expect
+        .poll(async () => (await client.listSessions({ workspaceId: at.workspaceId })).sessions[0]?.exit?.status.case)
+        .toBe("signal");
+    },
+  );
+
+  it("L44 a take-over ends no program, also not one that is bound to its client, whose input it refuses", async () => {
+    const { client, begin, at, registry } = await sessionsStage();
+    const held = (epoch: number) => ({ ...openWish, fencing: { t: "epoch" as const, epoch: holderEpochFrom(epoch) } });
+    await registry.open(workspaceId(at.workspaceId), held(1), patient);
+    const stream = new Stream(client, begin({ persistent: false, epoch: 1n }));
+    await stream.until(() => stream.text.includes("up"));
+    await registry.open(workspaceId(at.workspaceId), held(2), patient);
+    stream.send(input("1\n"));
+    expect(await stream.over).toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
+    const follow = startOf({ ...at, verb: TerminalVerb.ATTACH, epoch: 2n });
+    const next = new Stream(client, follow, input("2\n"));
+    await next.until(() => next.text.includes("got:2") || next.events.some((event) => event.case === "exited"));
+    expect(next.text).toContain("got:2");
+    expect(next.text).not.toContain("got:1");
+    next.cancel();
+    await next.over;
+  });
+
+  it("L44 a request whose answer is lost ends the stream, and not a program that is bound to its client", async () => {
+    const { client, begin, at, hop2 } = await sessionsStage();
     const stream = new Stream(client, begin({ persistent: false }));
     await stream.until(() => stream.text.includes("up"));
-    stream.cancel();
-    await stream.over;
-    await expect
-      .poll(async () => (await client.listSessions({ workspaceId: at.workspaceId })).sessions[0]?.exit?.status.case)
-      .toBe("signal");
+    const { swallowed } = hop2.swallow("back");
+    stream.send({ request: { case: "signal", value: "WINCH" } });
+    await swallowed;
+    hop2.cut();
+    expect(await stream.over).toMatchObject({ reason: "SESSION_DETACHED" });
+    const next = new Stream(client, startOf({ ...at, verb: TerminalVerb.ATTACH }), input("2\n"));
+    await next.until(() => next.text.includes("got:2") || next.events.some((event) => event.case === "exited"));
+    expect(next.text).toContain("got:2");
+    next.cancel();
+    await next.over;
   });
 
   it("B90 is told why by name: displaced, suspended, and drained with where to go on", async () => {
@@ -283,6 +323,29 @@ describe("how an attachment ends", () => {
         boot_id: kept.bootId,
       },
     });
+  });
+
+  it("L44 a drain claims nothing that was not confirmed, and says of a bound program what becomes of it", async () => {
+    const { client, begin, at, listeners, hop2 } = await sessionsStage();
+    const bound = new Stream(client, begin({ persistent: false }));
+    await bound.until(() => bound.text.includes("up"));
+    const { swallowed } = hop2.swallow("back");
+    const opening = new Stream(client, begin({ sessionId: "new", verb: TerminalVerb.OPEN }));
+    await swallowed;
+    const kill = failureOf(client.killSession({ ...at, signal: "HUP" }));
+    await expect.poll(() => listeners.admission.inProgress).toBe(3);
+    void listeners.admission.drain();
+    expect(await opening.over).toMatchObject({
+      reason: "SESSION_OUTCOME_UNKNOWN",
+      metadata: { session_id: "new", why: "service_draining" },
+    });
+    expect(await bound.over).toMatchObject({
+      reason: "SERVICE_DRAINING",
+      message: expect.stringContaining("bound to its client"),
+    });
+    listeners.admission.endUnary();
+    expect(await kill).toMatchObject({ reason: "CANCELLATION_UNCONFIRMED", metadata: { why: "service_draining" } });
+    hop2.cut();
   });
 
   it("L25 L29 a suspend lets it go with WORKSPACE_SUSPENDED, before the pod goes", async () => {

@@ -1,6 +1,8 @@
 import type { Clock } from "@holdfast/async";
 import { hasReason } from "@holdfast/errors";
+import { LeaveRunning } from "../ports/executions.ts";
 import type { AttachSessionWish, OpenSessionWish, SessionEvent } from "../ports/sessions.ts";
+import { isClientsFault } from "./feeding.ts";
 import type { WorkspaceSessions } from "./sessions.ts";
 import { type TerminalInput, Typing } from "./typing.ts";
 
@@ -69,7 +71,12 @@ export async function* terminal(
         yield { t: "typed", nextSequence: told };
       } else if (typing?.detached) return;
       else if (arrived === undefined) {
-        if (typing?.failure) throw typing.failure.thrown;
+        if (typing?.failure) {
+          const { thrown } = typing.failure;
+          // Not the client's end (L44), unless its request was at fault.
+          if (!isClientsFault(thrown)) over.abort(new LeaveRunning());
+          throw thrown;
+        }
         await new Promise<void>((resolve) => {
           wake = resolve;
         });

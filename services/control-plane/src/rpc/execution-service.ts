@@ -102,6 +102,7 @@ export function executionService(registry: WorkspaceRegistry): ServiceImplementa
       const id = parseWorkspaceId(request.workspaceId);
       const order = parseSignalExecution(request);
       const epoch = parseEpoch(request.epoch, context);
+      context.endsInDrainWith(() => signalLetGo(request.executionId, request.signal));
       return await registry.ask(id, signal, (workspace) =>
         workspace.executionsUnder(epoch, "SignalExecution").signal(order, signal),
       );
@@ -141,6 +142,14 @@ async function* inputOf(requests: AsyncIterable<ExecuteInteractiveRequest>): Asy
 function cancelLetGo(executionId: string): HoldfastError {
   return new HoldfastError("CANCELLATION_UNCONFIRMED", {
     message: `This process is stopping and let the call go before the end of execution ${executionId} was confirmed. It may have been asked to end. Cancel it again; another process, or this one when it is back, will serve it.`,
+    metadata: { execution_id: executionId, why: "service_draining" },
+  });
+}
+
+/** What a signal ends with likewise. Not to be repeated by itself: it would be sent twice. */
+function signalLetGo(executionId: string, signal: string): HoldfastError {
+  return new HoldfastError("EXECUTION_DETACHED", {
+    message: `This process is stopping and let the call go before the guest had answered. Whether ${signal} was sent to execution ${executionId} is not known; the command was not ended by the service. Look at it before you signal again.`,
     metadata: { execution_id: executionId, why: "service_draining" },
   });
 }

@@ -19,7 +19,7 @@ import {
 import { parseWorkspaceId } from "./parse-workspace.ts";
 import { presentAttach, presentSession, presentTerminal } from "./present-session.ts";
 import type { ServiceImplementation } from "./service-implementation.ts";
-import { SessionProgress, startLetGo } from "./session-progress.ts";
+import { killLetGo, SessionProgress, startLetGo } from "./session-progress.ts";
 
 /** `holdfast.v1.SessionService`: parse, call, present. */
 export function sessionService(registry: WorkspaceRegistry): ServiceImplementation<typeof SessionService> {
@@ -95,9 +95,10 @@ export function sessionService(registry: WorkspaceRegistry): ServiceImplementati
       const id = parseWorkspaceId(start.workspaceId);
       const wish = parseTerminalStart(start);
       const epoch = parseEpoch(start.epoch, context);
-      const progress = new SessionProgress(wish.attach);
-      context.endsInDrainWith(() => progress.letGoByDrain());
       const call = new Terminal(wish, inputsOf(rest));
+      const opening = { startedBound: () => call.opened && wish.program.clientBound };
+      const progress = new SessionProgress(wish.attach, wish.verb === "attach" ? undefined : opening);
+      context.endsInDrainWith(() => progress.letGoByDrain());
       const events = registry.stream(id, signal, (workspace) =>
         workspace.sessionsUnder(epoch, "Terminal").terminal(call, signal),
       );
@@ -149,6 +150,7 @@ export function sessionService(registry: WorkspaceRegistry): ServiceImplementati
       const id = parseWorkspaceId(request.workspaceId);
       const epoch = parseEpoch(request.epoch, context);
       const wish = { sessionId: parseSessionId(request.sessionId), signal: request.signal };
+      context.endsInDrainWith(() => killLetGo(wish.sessionId));
       const session = await registry.ask(id, signal, (workspace) =>
         workspace.sessionsUnder(epoch, "KillSession").kill(wish, signal),
       );
