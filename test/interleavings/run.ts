@@ -1,5 +1,6 @@
 import { fork } from "node:child_process";
 import { parseArgs } from "node:util";
+import { missing, tables, tableText } from "./cells.ts";
 import {
   classOf,
   type Failure,
@@ -40,6 +41,8 @@ function whole(option: "runs" | "seed" | "from" | "jobs" | "trace", least: numbe
   throw new RangeError(`--${option} must be a whole number from ${least} on, not ${values[option]}`);
 }
 
+/** A run of this length has met whatever can be met. */
+const runsThatMeetAll = 10_000;
 const seed = whole("seed", 0);
 const from = whole("from", 0);
 const runs = whole("runs", 1);
@@ -105,9 +108,13 @@ async function check(): Promise<void> {
   for (const { counts } of results) tally.add(counts);
   const played = results.reduce((sum, result) => sum + result.played, 0);
   const failures = results.flatMap((result) => result.failures);
-  console.log(tally.table());
+  console.log(tally.lists(["answer", "landed at the very end"]));
+  for (const table of tables) console.log(`\n${tableText(table, tally)}`);
+  const notMet = missing(tally);
+  console.log(notMet.length === 0 ? "\nEvery cell was met." : `\nnot met:\n  ${notMet.join("\n  ")}`);
   console.log(`${played} sequences with seed ${seed} in ${seconds()} s, ${failures.length} failed`);
   tellClasses(failures);
+  if (notMet.length > 0 && played >= runsThatMeetAll) process.exitCode = 1;
   const [first] = failures;
   if (!first) return;
   process.exitCode = 1;

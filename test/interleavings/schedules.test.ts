@@ -108,8 +108,7 @@ describe("two wakes in one millisecond, and a clock that steps back", () => {
 describe("a take-over between the object's read and the pod's read of another replica", () => {
   it("L17 is what the next pod's guest is told: the one who lost it starts nothing there", async () => {
     await done("open", 1, 1);
-    // The first list is that of the watch.
-    const pods = world.cluster.faults.hold({ verb: "list", resource: "pods", by: "replica-0" }, { after: 1 });
+    const pods = world.cluster.faults.hold({ verb: "list", resource: "pods", by: "replica-0" });
     const executing = await call("execute", 1, 0);
     await pods.reached;
     expect(await done("take_over", 0, 1)).toBe("running");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { Verb } from "./world/calls.ts";
-import type { GuestFault, GuestVerb } from "./world/model-guests.ts";
+import { type Verb, verbs } from "./world/calls.ts";
+import { type GuestFault, type GuestVerb, guestFaults } from "./world/model-guests.ts";
 
 export const foreignDeeds = [
   "delete",
@@ -87,24 +87,10 @@ export interface Theme {
 const anyFault = { faults: apiFaults, faulted: faultedRequests };
 
 const calm: readonly ForeignDeed[] = ["kill_pod", "drain_pod", "kill_container"];
-const all: readonly Verb[] = [
-  "open",
-  "take_over",
-  "resume",
-  "suspend",
-  "destroy",
-  "delete",
-  "object_suspend",
-  "object_delete",
-  "execute",
-  "program",
-  "read",
-  "close",
-];
-const unfenced = all.filter((verb) => verb !== "take_over");
+const unfenced = verbs.filter((verb) => verb !== "take_over");
 
 export const themes: readonly Theme[] = [
-  { name: "anything, fenced", verbs: all, foreign: foreignDeeds, fenced: true, ...anyFault },
+  { name: "anything, fenced", verbs, foreign: foreignDeeds, fenced: true, ...anyFault },
   {
     name: "anything, unfenced",
     verbs: unfenced,
@@ -201,7 +187,7 @@ export function stepOf(theme: Theme): fc.Arbitrary<Step> {
       arbitrary: fc.record({
         t: of("guest_fault"),
         verb: fc.constantFrom<GuestVerb>("fence", "probe", "execute", "health", "flush"),
-        fault: fc.constantFrom<GuestFault>("lost_before", "lost_after", "slow", "unreached"),
+        fault: fc.constantFrom<GuestFault>(...guestFaults),
       }),
     },
     { weight: 2, arbitrary: fc.record({ t: of("controller"), does: fc.constantFrom("stall", "catch_up", "restart") }) },

@@ -36,10 +36,10 @@ export class Tally {
     }
   }
 
-  /** A line for each. */
-  table(): string {
+  /** A line for each thing of these groups. */
+  lists(groups: readonly string[]): string {
     return [...this.#counts]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .filter(([group]) => groups.includes(group))
       .map(([group, counts]) => {
         const lines = [...counts]
           .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -16,9 +16,8 @@ export class Preempted extends Error {
 export class TransitionQueue {
   readonly #ws: Handle;
   readonly #queue = new SerialQueue();
-  /** Turns that run or wait, and the starts among them. */
+  /** Turns that run or wait. */
   #turns = 0;
-  #starts = 0;
   /** Of the start that runs. */
   #preempt: ((reason: Preempted) => void) | undefined;
   /** Why starts give way: set while a stop waits for its turn. */
@@ -47,7 +46,7 @@ export class TransitionQueue {
   ): Promise<T> {
     const preempt = new AbortController();
     const within = new Deadline(this.#ws.deps.clock, budgetMs, AbortSignal.any([caller, preempt.signal]));
-    this.#starts += 1;
+    this.#ws.startsUnderWay += 1;
     const turn = this.#turn(async () => {
       // What is over before its turn, or gives way to a stop behind it, has not begun and changes nothing.
       const [waiting] = this.#stopsWaiting;
@@ -57,7 +56,7 @@ export class TransitionQueue {
       return await task(within);
     });
     const over = (): void => {
-      this.#starts -= 1;
+      this.#ws.startsUnderWay -= 1;
       within[Symbol.dispose]();
     };
     turn.ended.then(over, over);
@@ -91,7 +90,7 @@ export class TransitionQueue {
       if (refused) throw refused.error;
       return await task();
     });
-    if (this.#starts === 0) return turn;
+    if (this.#ws.startsUnderWay === 0) return turn;
     const looked = fence().then(
       (look) => {
         if (turn.begun || look === "unread") return;

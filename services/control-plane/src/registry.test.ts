@@ -453,11 +453,16 @@ describe("L35 a handle that saw somebody else's suspend", () => {
 
 describe("L35 a read while a start looks at a handle that says suspended", () => {
   it.each([
-    ["start", () => registry.open(id, openWish, patient)],
-    ["delete", () => registry.deleteObject(id, suspendWish, patient)],
-  ])("nor is a command beside a %s told that it is suspended", async (_, begin) => {
+    ["start", "suspended", () => registry.open(id, openWish, patient)],
+    ["delete", "suspended", () => registry.deleteObject(id, suspendWish, patient)],
+    ["start", "suspending", () => registry.open(id, openWish, patient)],
+  ])("nor is a command beside a %s told that it is %s", async (_, state, begin) => {
     await registry.open(id, openWish, patient);
-    await registry.suspend(id, suspendWish, patient);
+    on.cluster.habits.podsEnd = state === "suspended";
+    const suspending = registry.suspend(id, { ...suspendWish, stopTimeoutMs: 1_000 }, patient);
+    await on.clock.runUntilSettled(suspending.catch(() => undefined));
+    expect(registry.stateOf(id)).toBe(state);
+    on.cluster.habits.podsEnd = true;
     on.cluster.foreignMode(id, "Running");
     const look = on.cluster.plan.hold("readSandbox");
     const beside = begin();

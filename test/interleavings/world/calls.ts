@@ -1,18 +1,20 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-export type Verb =
-  | "open"
-  | "take_over"
-  | "resume"
-  | "suspend"
-  | "destroy"
-  | "delete"
-  | "object_suspend"
-  | "object_delete"
-  | "execute"
-  | "program"
-  | "read"
-  | "close";
+export const verbs = [
+  "open",
+  "take_over",
+  "resume",
+  "suspend",
+  "destroy",
+  "delete",
+  "object_suspend",
+  "object_delete",
+  "execute",
+  "program",
+  "read",
+  "close",
+] as const;
+export type Verb = (typeof verbs)[number];
 
 export const stopVerbs: readonly Verb[] = ["suspend", "destroy", "object_suspend"];
 export const deleteVerbs: readonly Verb[] = ["delete", "object_delete"];

@@ -18,7 +18,8 @@ import {
 } from "@holdfast/workspace";
 import { type CallRecord, currentCall } from "./calls.ts";
 
-export type GuestFault = "lost_before" | "lost_after" | "slow" | "unreached";
+export const guestFaults = ["lost_before", "lost_after", "slow", "unreached"] as const;
+export type GuestFault = (typeof guestFaults)[number];
 export type GuestVerb =
   | "health"
   | "probe"

@@ -1,6 +1,6 @@
 import type { Clock } from "@holdfast/async";
 import type { WorkspaceId } from "@holdfast/contract";
-import { WorkspaceRegistry } from "@holdfast/control-plane";
+import { Watching, type WorkspaceRegistry } from "@holdfast/control-plane";
 import type { ResourceApi } from "@holdfast/embedded-cluster/testing";
 import { KubeCluster } from "@holdfast/kube";
 import type { WorkspaceDeps } from "@holdfast/workspace";
@@ -14,6 +14,7 @@ export class Replica {
   readonly number: number;
   readonly registry: WorkspaceRegistry;
   readonly #cluster: KubeCluster;
+  readonly #watching: Watching;
   #isAlive = true;
 
   constructor(
@@ -40,7 +41,8 @@ export class Replica {
       },
       log: silent,
     };
-    this.registry = new WorkspaceRegistry(deps);
+    this.#watching = new Watching(deps);
+    this.registry = this.#watching.registry;
   }
 
   /** In the words of the state table; "none" where it is not open here. */
@@ -54,7 +56,7 @@ export class Replica {
 
   kill(): void {
     this.#isAlive = false;
-    this.registry.closeAll();
+    this.#watching.close();
     void this.#cluster.close();
   }
 }

@@ -8,10 +8,15 @@ import { bindUnbound } from "./rebind.ts";
 export async function admit(ws: Handle, signal: AbortSignal): Promise<BoundGuest> {
   const { state } = ws;
   if (state.t === "active") return state.bound;
-  // L35: somebody else may have woken it, which the transition that runs will see first.
-  if (state.t === "suspended" && ws.inTransition) throw workspaceNotReady(ws, "another call is at work on it");
+  if (mayBeWoken(ws)) throw workspaceNotReady(ws, "another call is at work on it");
   if (state.t !== "unbound") throw admissionRefusal(ws);
   const outcome = await orAborted(bindUnbound(ws, state.lost), signal);
   if (outcome.t === "moved") return outcome.bound;
   throw outcome.t === "refused" ? outcome.error : workspaceNotReady(ws, state.why);
+}
+
+/** L35: somebody else may have woken what it says is stopped, which the start, or whatever else is at work on it, will see first. */
+function mayBeWoken({ state, startsUnderWay, inTransition }: Handle): boolean {
+  if (state.t === "suspending") return startsUnderWay > 0;
+  return state.t === "suspended" && (startsUnderWay > 0 || inTransition);
 }

@@ -76,6 +76,8 @@ export class Handle {
 
   /** Set by the queue: true while a recipe runs. */
   inTransition = false;
+  /** Kept by the queue: starts that run or wait for their turn. */
+  startsUnderWay = 0;
   /** The epoch of the call whose recipe runs, once its gate let it pass; undefined: it carries none. Cleared by the queue. */
   actingUnder: HolderEpoch | undefined;
   /** What a recipe waits for, for people. */
