@@ -7,6 +7,7 @@ import { UsageError, wordsOf } from "../failure.ts";
 import { remoteOf } from "../location.ts";
 import { say } from "../print.ts";
 import type { Session } from "../program.ts";
+import { room } from "../room.ts";
 
 const dataMaxBytes = 64 * 1024;
 
@@ -45,7 +46,7 @@ async function pass(
   try {
     for await (const { event } of ports.connect(requestsOf(start, socket), { signal: until })) {
       if (event.case === "data") {
-        if (!socket.write(event.value)) await Promise.race([once(socket, "drain"), once(socket, "close")]);
+        if (!socket.write(event.value)) await room(socket);
       } else if (event.case === "closed") socket.end();
     }
   } catch (error) {
