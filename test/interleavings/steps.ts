@@ -122,6 +122,14 @@ export const themes: readonly Theme[] = [
     faulted: ["get sandbox", "list pods"],
   },
   {
+    name: "stops that overlap",
+    verbs: ["open", "resume", "suspend", "destroy", "delete", "object_suspend", "object_delete", "close"],
+    foreign: ["kill_pod", "wake", "recreate"],
+    fenced: false,
+    faults: ["held", "late", "lost_after", "slow_answer"],
+    faulted: ["patch sandbox", "patch sandbox", "delete sandbox"],
+  },
+  {
     name: "restores from a copy",
     verbs: ["open", "resume", "suspend", "suspend", "object_suspend"],
     foreign: ["restore", "restore", "kill_pod"],
