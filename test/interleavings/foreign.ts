@@ -99,16 +99,18 @@ function copyOf(sandbox: KubeObject): KubeObject {
   };
 }
 
-/** A pod of this owner that the controller did not make. */
+/**
+ * A pod of this owner that the controller did not make, on a node that nobody keeps. One that ran would be as good as any of its owner
+ * (L15); this one is only there, and has to be waited for (L25).
+ */
 function strayOf(pod: KubeObject): KubeObject {
   const { apiVersion, kind, metadata, spec } = pod;
   const { ownerReferences = [], labels } = metadata;
-  const { nodeName: _, ...unbound } = spec as { readonly nodeName?: string };
   return {
     apiVersion,
     kind,
     metadata: { name: strayName, namespace: "default", ownerReferences, ...(labels && { labels }) },
-    spec: unbound,
+    spec: { ...(spec as object), nodeName: "a-node-that-nobody-keeps" },
   };
 }
 

@@ -1,45 +1,31 @@
-import { holderEpochFrom, isExecutionId } from "@holdfast/contract";
-import { HoldfastError } from "@holdfast/errors";
-import { executionWish, openWish, suspendWish } from "@holdfast/testkit";
-import type { StartFencing, StopFencing, WorkspaceView } from "@holdfast/workspace";
 import { ArmedFaults } from "./armed-faults.ts";
+import { Callers } from "./callers.ts";
 import { carryOutForeign, removeStray } from "./foreign.ts";
-import type { CallStep, Step, Theme } from "./steps.ts";
+import type { Step, Theme } from "./steps.ts";
 import type { Tally } from "./tally.ts";
-import { type Answer, type CallRecord, deleteVerbs, inCall, stopVerbs, type Verb } from "./world/calls.ts";
-import type { Replica } from "./world/replica.ts";
-import { type World, workspace } from "./world/world.ts";
-
-const left = new Error("the caller went away");
-const patienceMs = 20_000;
-
-type Told = Omit<Extract<Answer, { readonly t: "ok" }>, "t">;
-
-interface Caller {
-  /** Learned from take-overs; callers of a fenced theme begin with one of their own. */
-  epoch: number | undefined;
-}
+import type { CallRecord, Verb } from "./world/calls.ts";
+import type { World } from "./world/world.ts";
 
 /** Plays one sequence. Nothing is awaited that a real caller would not wait for: calls overlap as they may. */
 export class Play {
   readonly world: World;
-  readonly callers: readonly Caller[];
+  readonly #callers: Callers;
   readonly #tally: Tally;
   readonly #faults: ArmedFaults;
   readonly #watchStalls: { undo(): void }[] = [];
   readonly #controllerStalls: { undo(): void }[] = [];
-  /** Starts go on with whatever disk stands. */
-  acceptsReplacedDisk = false;
   #nodeWorks = true;
-  #executions = 0;
 
   constructor(world: World, theme: Theme, tally: Tally) {
     this.world = world;
     this.#tally = tally;
     this.#faults = new ArmedFaults(world, tally);
-    this.callers = [undefined, theme.fenced ? 2 : undefined, theme.fenced ? 5 : undefined, undefined].map((epoch) => ({
-      epoch,
-    }));
+    this.#callers = new Callers(world, theme.fenced, tally);
+  }
+
+  /** From here on starts go on with whatever disk stands. */
+  acceptReplacedDisk(): void {
+    this.#callers.acceptsReplacedDisk = true;
   }
 
   async step(step: Step): Promise<void> {
@@ -47,7 +33,7 @@ export class Play {
     world.tell(`STEP ${JSON.stringify(step)}`);
     switch (step.t) {
       case "call":
-        this.#call(step);
+        this.#callers.call(step);
         return;
       case "foreign":
         this.#tally.count("foreign", step.deed);
@@ -103,7 +89,7 @@ export class Play {
 
   /** A call that is made and waited for, when all is well. */
   async ask(verb: Verb, caller: number): Promise<CallRecord> {
-    const record = this.#call({
+    const record = this.#callers.call({
       t: "call",
       caller,
       replica: 0,
@@ -124,128 +110,6 @@ export class Play {
       if (this.#nodeWorks) await cluster.node.takeAll();
     }
     await cluster.settle();
-  }
-
-  #call(step: CallStep): CallRecord {
-    const { world } = this;
-    const replica = world.replicas[step.replica] as Replica;
-    const caller = this.callers[step.caller] as Caller;
-    const ignoresFence = step.ignoresFence && [...stopVerbs, ...deleteVerbs].includes(step.verb);
-    const record: CallRecord = {
-      id: world.calls.length,
-      caller: step.caller,
-      replica: step.replica,
-      verb: step.verb,
-      epoch: step.verb === "take_over" || ignoresFence ? undefined : caller.epoch,
-      ignoresFence,
-      leavesOnFailure: step.leavesOnFailure,
-      stateBefore: replica.stateOf(workspace),
-      fromRevision: world.cluster.revision,
-      toRevision: undefined,
-      answer: undefined,
-      isAbandoned: false,
-      order: undefined,
-      met: new Set(),
-    };
-    world.calls.push(record);
-    world.tell(
-      `CALL ${record.id} ${step.verb} caller ${step.caller} r${step.replica} epoch ${record.epoch} in ${record.stateBefore}`,
-    );
-    this.#tally.count(`verb ${step.verb}`, record.stateBefore);
-    const gone = new AbortController();
-    if (step.goesAfterMs !== undefined) world.clock.schedule(step.goesAfterMs, () => gone.abort(left));
-    const end = (answer: CallRecord["answer"]): void => {
-      record.toRevision = world.cluster.revision;
-      record.order = world.nextOrder();
-      this.#tallyMet(record);
-      record.answer = answer;
-      if (answer?.t === "ok" && answer.epoch !== undefined && step.verb === "take_over") {
-        record.epoch = answer.epoch;
-        if (!record.isAbandoned) caller.epoch = answer.epoch;
-      }
-      const said = answer?.t === "error" ? answer.reason : "ok";
-      this.#tally.count("answer", said);
-      world.tell(
-        `ANSWER ${record.id} ${said} ${answer?.t === "error" ? answer.error.message : `${answer?.state} ${answer?.epoch}`}`,
-      );
-    };
-    inCall(record, () => this.#make(replica, step, caller, gone.signal)).then(
-      (told) => end({ t: "ok", ...told }),
-      (error: Error) => {
-        // Whatever it fails with once its caller is away, nobody hears it.
-        if (gone.signal.aborted) record.isAbandoned = true;
-        const isNamed = error instanceof HoldfastError;
-        const reason = gone.signal.aborted ? "caller left" : isNamed ? error.reason : "DEFECT";
-        end({ t: "error", reason, error });
-      },
-    );
-    return record;
-  }
-
-  #tallyMet({ verb, stateBefore, met }: CallRecord): void {
-    for (const fault of met) {
-      this.#tally.count(`verb and fault: ${verb}`, fault);
-      this.#tally.count(`state and fault: ${stateBefore}`, fault);
-    }
-  }
-
-  async #make({ registry }: Replica, step: CallStep, caller: Caller, signal: AbortSignal): Promise<Told> {
-    const own = caller.epoch === undefined ? undefined : holderEpochFrom(caller.epoch);
-    const epoch: StartFencing = own === undefined ? { t: "none" } : { t: "epoch", epoch: own };
-    const start: StartFencing = step.verb === "take_over" ? { t: "take_over" } : epoch;
-    const stop: StopFencing = step.ignoresFence ? { t: "ignore_fence", by: "a test" } : epoch;
-    const onStartFailure = step.leavesOnFailure ? "leave" : "suspend_if_woken";
-    const { acceptsReplacedDisk: acceptReplacedDisk } = this;
-    const starting = { fencing: start, onStartFailure, acceptReplacedDisk, readyTimeoutMs: patienceMs } as const;
-    const stopping = { ...suspendWish, fencing: stop, stopTimeoutMs: patienceMs };
-    const silent = { state: undefined, epoch: undefined, pod: undefined };
-    switch (step.verb) {
-      case "open":
-      case "take_over": {
-        const view = await registry.open(workspace, { ...openWish, ...starting }, signal);
-        return toldOf(view);
-      }
-      case "resume": {
-        const view = await registry.resume(workspace, starting, signal);
-        return toldOf(view);
-      }
-      case "suspend": {
-        const { view } = await registry.suspend(workspace, stopping, signal);
-        return toldOf(view);
-      }
-      case "destroy": {
-        const { view } = await registry.destroy(workspace, { ...stopping, deleteDisk: false }, signal);
-        return view ? toldOf(view) : silent;
-      }
-      case "delete":
-        await registry.destroy(workspace, { ...stopping, deleteDisk: true }, signal);
-        return silent;
-      case "object_suspend":
-        await registry.suspendObject(workspace, { fencing: stop, stopTimeoutMs: patienceMs }, signal);
-        return silent;
-      case "object_delete":
-        await registry.deleteObject(workspace, { fencing: stop, stopTimeoutMs: patienceMs }, signal);
-        return silent;
-      case "execute":
-      case "program": {
-        const executionId = `x${this.#executions++}`;
-        if (!isExecutionId(executionId)) throw new Error("not an execution id");
-        const isProgram = step.verb === "program";
-        const wish = executionWish({ executionId, command: isProgram ? "long" : "echo", onDisconnect: "detach" });
-        const events = registry.stream(workspace, signal, (open) => open.execute(wish, signal, own));
-        for await (const event of events) {
-          if (isProgram && event.t === "started") return silent;
-        }
-        return silent;
-      }
-      case "read": {
-        const { view } = await registry.read(workspace, false, signal);
-        return toldOf(view);
-      }
-      case "close":
-        registry.close(workspace);
-        return silent;
-    }
   }
 
   async #controller(does: "stall" | "catch_up" | "restart"): Promise<void> {
@@ -273,9 +137,3 @@ export class Play {
     for (const stall of stalls.splice(0)) stall.undo();
   }
 }
-
-const toldOf = ({ state, holderEpoch, identity }: WorkspaceView): Told => ({
-  state,
-  epoch: holderEpoch,
-  pod: identity.podUid,
-});

@@ -51,7 +51,7 @@ async function endsUsable(world: World, play: Play): Promise<readonly Violation[
     const call = await play.ask("take_over", 0);
     told.push(call);
     // The way out that the error names: to go on with the disk that stands.
-    if (call.answer?.t === "error" && call.answer.reason === "WORKSPACE_REPLACED") play.acceptsReplacedDisk = true;
+    if (call.answer?.t === "error" && call.answer.reason === "WORKSPACE_REPLACED") play.acceptReplacedDisk();
     if (call.answer?.t !== "ok") continue;
     return isUp(world.history.now())
       ? []

@@ -32,11 +32,12 @@ export interface CallRecord {
   readonly leavesOnFailure: boolean;
   readonly stateBefore: string;
   readonly fromRevision: number;
+  /** When it was made and when answered, among all that happened. */
+  readonly fromOrder: number;
   toRevision: number | undefined;
   answer: Answer | undefined;
   /** Its replica was killed, or its caller went away: nobody heard an answer. */
   isAbandoned: boolean;
-  /** When it was answered, among all that happened. */
   order: number | undefined;
   /** Kinds of faults that its requests met. */
   readonly met: Set<string>;

@@ -1,6 +1,8 @@
 import { sandboxNameOf } from "@holdfast/contract";
+import type { WorkspaceRegistry } from "@holdfast/control-plane";
 import { type KubeObject, type MemoryCluster, startMemoryCluster } from "@holdfast/embedded-cluster/testing";
 import { workspaceId } from "@holdfast/testkit";
+import type { CallHost } from "../callers.ts";
 import type { Answered, SentRequest } from "./api-transport.ts";
 import { type CallRecord, currentCall } from "./calls.ts";
 import { addressOf, containerRestartsOf, hasEnded } from "./facts.ts";
@@ -17,7 +19,10 @@ export const sandboxName = sandboxNameOf(workspace);
 export const strayName = `${sandboxName}-stray`;
 
 /** A cluster, its guests and some replicas of the service, in this process and on one clock. */
-export class World {
+export class World implements CallHost {
+  readonly workspace = workspace;
+  /** As the model of the guest knows it. */
+  readonly longCommand = { command: "long", args: [] };
   readonly clock: SteppedClock;
   readonly cluster: MemoryCluster;
   readonly history = new History(sandboxName);
@@ -77,6 +82,22 @@ export class World {
       this.states.seen(number, registry.stateOf(workspace) ?? "none", this.cluster.revision);
     }
   }
+
+  registryOf(replica: number): WorkspaceRegistry {
+    const { registry } = this.replicas[replica] ?? {};
+    if (!registry) throw new RangeError(`there is no replica ${replica}`);
+    return registry;
+  }
+
+  revision(): number {
+    return this.cluster.revision;
+  }
+
+  later(ms: number, run: () => void): void {
+    this.clock.schedule(ms, run);
+  }
+
+  answered(): void {}
 
   tell(text: string): void {
     this.#tell(this, text);
