@@ -33,7 +33,9 @@ export class ExecutionProgress {
     const then =
       this.#onDisconnect === "cancel"
         ? "; being bound to its client, it is ended after a minute without one"
-        : "; start it again under the same id to follow it";
+        : this.#started
+          ? `; attach to it by its id, from offset ${this.#nextOffset}`
+          : "; start it again under the same id: it joins the command, never runs it twice";
     return new HoldfastError("EXECUTION_DETACHED", {
       message: `This process is stopping and let the call go at offset ${this.#nextOffset}. ${what} as execution ${this.#executionId}${then}.`,
       metadata: {

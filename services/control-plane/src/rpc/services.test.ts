@@ -299,6 +299,7 @@ describe("Execute", () => {
     expect(error && decodeError(error)).toMatchObject({
       code: grpc.status.UNKNOWN,
       reason: "EXECUTION_DETACHED",
+      message: expect.stringContaining("attach to it by its id, from offset 3"),
       metadata: { execution_id: "mine", next_offset: "3", why: "service_draining", operation: "Execute" },
     });
     server.admission.endUnary();

@@ -106,8 +106,8 @@ export class ExecutionTable {
     if (stone !== undefined && stone.bootId !== this.#options.bootId) throw lost(id, stone.bootId);
     const message =
       stone !== undefined
-        ? `Execution ${id} ended, and its record has expired.`
-        : `This guest knows no execution ${id}.`;
+        ? `Nothing was done: execution ${id} ended, and its record has expired.`
+        : `Nothing was done: this guest knows no execution ${id}. ListExecutions tells which it knows.`;
     throw new AnsweredError("EXECUTION_NOT_FOUND", message, { execution_id: id });
   }
 

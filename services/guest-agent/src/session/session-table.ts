@@ -82,7 +82,8 @@ export class SessionTable {
         { session_id: id, boot_id: bootId },
       );
     }
-    throw new AnsweredError("SESSION_NOT_FOUND", `This guest knows no session ${id}.`, { session_id: id });
+    const message = `Nothing was done: this guest knows no session ${id}. ListSessions tells which it knows.`;
+    throw new AnsweredError("SESSION_NOT_FOUND", message, { session_id: id });
   }
 
   async #open(wish: SessionWish): Promise<Session> {
