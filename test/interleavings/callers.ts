@@ -65,6 +65,7 @@ export class Callers {
       fromRevision: host.revision(),
       fromOrder: host.nextOrder(),
       toRevision: undefined,
+      executionId: undefined,
       answer: undefined,
       isAbandoned: false,
       order: undefined,
@@ -76,7 +77,7 @@ export class Callers {
     this.#tally.count(`verb ${verb}`, stateBefore);
     const gone = new AbortController();
     if (step.goesAfterMs !== undefined) host.later(step.goesAfterMs, () => gone.abort(left));
-    inCall(record, () => this.#make(registry, step, caller, gone.signal)).then(
+    inCall(record, () => this.#make(registry, step, caller, record, gone.signal)).then(
       (told) => this.#end(record, caller, { t: "ok", ...told }),
       (error: Error) => {
         // Whatever it fails with once its caller is away, nobody hears it.
@@ -109,7 +110,13 @@ export class Callers {
     host.answered(record);
   }
 
-  async #make(registry: WorkspaceRegistry, step: CallStep, caller: Caller, signal: AbortSignal): Promise<Told> {
+  async #make(
+    registry: WorkspaceRegistry,
+    step: CallStep,
+    caller: Caller,
+    record: CallRecord,
+    signal: AbortSignal,
+  ): Promise<Told> {
     const { workspace } = this.#host;
     const own = caller.epoch === undefined ? undefined : holderEpochFrom(caller.epoch);
     const epoch: StartFencing = own === undefined ? { t: "none" } : { t: "epoch", epoch: own };
@@ -143,7 +150,7 @@ export class Callers {
         return silent;
       case "execute":
       case "program":
-        await this.#execute(registry, step.verb === "program", own, signal);
+        await this.#execute(registry, record, own, signal);
         return silent;
       case "read":
         return toldOf((await registry.read(workspace, false, signal)).view);
@@ -156,7 +163,7 @@ export class Callers {
   /** A program is left running once it has started. */
   async #execute(
     registry: WorkspaceRegistry,
-    isProgram: boolean,
+    record: CallRecord,
     own: ReturnType<typeof holderEpochFrom> | undefined,
     signal: AbortSignal,
   ): Promise<void> {
@@ -164,6 +171,8 @@ export class Callers {
     this.#executions += 1;
     const executionId = `x${this.#executions}`;
     if (!isExecutionId(executionId)) throw new Error("not an execution id");
+    record.executionId = executionId;
+    const isProgram = record.verb === "program";
     const command = isProgram ? longCommand : { command: "echo", args: [] };
     const wish = executionWish({ executionId, ...command, onDisconnect: "detach" });
     const events = registry.stream(workspace, signal, (open) => open.execute(wish, signal, own));

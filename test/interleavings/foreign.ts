@@ -1,14 +1,27 @@
-import type { KubeObject } from "@holdfast/embedded-cluster/testing";
+import type { KubeObject, NodeFaultActions, ResourceApi } from "@holdfast/embedded-cluster/testing";
 import type { ForeignDeed } from "./steps.ts";
 import { hasEnded, isDying, modeOf, storedEpochOf } from "./world/facts.ts";
+import type { History } from "./world/history.ts";
 import { objectNames } from "./world/object-names.ts";
-import { sandboxName, strayName, type World } from "./world/world.ts";
+
+/** Where somebody else does things. */
+export interface ForeignHost {
+  readonly somebody: ResourceApi;
+  readonly node: NodeFaultActions;
+  readonly history: History;
+  readonly sandboxName: string;
+  /** Disks that somebody took away. */
+  lostClaims: number;
+  now(): number;
+}
+
+const strayNameOf = ({ sandboxName }: ForeignHost): string => `${sandboxName}-stray`;
 
 /** What somebody else does, by the object contract or by force. One that finds nothing to do it to does nothing. */
-export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<void> {
-  const api = world.cluster.api("somebody");
+export async function carryOutForeign(world: ForeignHost, deed: ForeignDeed): Promise<void> {
+  const api = world.somebody;
   const { sandbox, pods } = world.history.now();
-  const place = { resource: objectNames.sandboxes, namespace: "default", name: sandboxName };
+  const place = { resource: objectNames.sandboxes, namespace: "default", name: world.sandboxName };
   const pod = pods.find((one) => !hasEnded(one));
   const on = pod && { namespace: "default", name: pod.metadata.name };
   const ignored = (): undefined => undefined; // It lost a race with the cluster itself, as somebody's kubectl would.
@@ -27,7 +40,8 @@ export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<
       await api.create(objectNames.sandboxes, "default", copyOf(sandbox)).catch(ignored);
       return;
     case "stray_pod":
-      if (sandbox && pod) await api.create(objectNames.pods, "default", strayOf(pod)).catch(ignored);
+      if (sandbox && pod)
+        await api.create(objectNames.pods, "default", strayOf(pod, strayNameOf(world))).catch(ignored);
       return;
     case "suspend":
     case "wake":
@@ -42,7 +56,7 @@ export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<
         .catch(ignored);
       return;
     case "kill_pod":
-      if (on) await world.cluster.node.evict(on).catch(ignored);
+      if (on) await world.node.evict(on).catch(ignored);
       return;
     case "drain_pod":
       if (on && pod && !isDying(pod)) {
@@ -50,41 +64,36 @@ export async function carryOutForeign(world: World, deed: ForeignDeed): Promise<
       }
       return;
     case "kill_container":
-      if (on) await world.cluster.node.killContainer(on).catch(ignored);
+      if (on) await world.node.killContainer(on).catch(ignored);
       return;
     case "lose_claim":
       world.lostClaims += 1;
       await api
-        .delete({ resource: objectNames.claims, namespace: "default", name: `workspace-${sandboxName}` })
+        .delete({ resource: objectNames.claims, namespace: "default", name: `workspace-${world.sandboxName}` })
         .catch(ignored);
       return;
   }
 }
 
 /** Who made it takes it away again. */
-export async function removeStray(world: World): Promise<void> {
-  const place = { resource: objectNames.pods, namespace: "default", name: strayName };
-  await world.cluster
-    .api("somebody")
-    .delete(place, { gracePeriodSeconds: 0 })
-    .catch(() => undefined);
+export async function removeStray(world: ForeignHost): Promise<void> {
+  const place = { resource: objectNames.pods, namespace: "default", name: strayNameOf(world) };
+  await world.somebody.delete(place, { gracePeriodSeconds: 0 }).catch(() => undefined);
 }
 
 /** As the other tool of this contract does it: the mode, its stamp, and no mark of ours. */
-async function changeMode(world: World, mode: "Running" | "Suspended"): Promise<void> {
+async function changeMode(world: ForeignHost, mode: "Running" | "Suspended"): Promise<void> {
   const { sandbox } = world.history.now();
   if (!sandbox || isDying(sandbox) || modeOf(sandbox) === mode) return;
-  const stamp = new Date(world.clock.now() + 1).toISOString();
-  await world.cluster
-    .api("somebody")
-    .patch(
-      { resource: objectNames.sandboxes, namespace: "default", name: sandboxName },
-      "application/merge-patch+json",
-      {
-        metadata: { annotations: { "sandbox.namzu.ai/operating-mode-changed-at": stamp } },
-        spec: { operatingMode: mode },
-      },
-    );
+  const stamp = new Date(world.now() + 1).toISOString();
+  await world.somebody.patch(
+    { resource: objectNames.sandboxes, namespace: "default", name: world.sandboxName },
+    "application/merge-patch+json",
+    {
+      metadata: { annotations: { "sandbox.namzu.ai/operating-mode-changed-at": stamp } },
+      spec: { operatingMode: mode },
+    },
+  );
 }
 
 /** As a tool restores it that keeps copies of objects: with all that was written on it, and another uid. */
@@ -103,13 +112,13 @@ function copyOf(sandbox: KubeObject): KubeObject {
  * A pod of this owner that the controller did not make, on a node that nobody keeps. One that ran would be as good as any of its owner
  * (L15); this one is only there, and has to be waited for (L25).
  */
-function strayOf(pod: KubeObject): KubeObject {
+function strayOf(pod: KubeObject, name: string): KubeObject {
   const { apiVersion, kind, metadata, spec } = pod;
   const { ownerReferences = [], labels } = metadata;
   return {
     apiVersion,
     kind,
-    metadata: { name: strayName, namespace: "default", ownerReferences, ...(labels && { labels }) },
+    metadata: { name, namespace: "default", ownerReferences, ...(labels && { labels }) },
     spec: { ...(spec as object), nodeName: "a-node-that-nobody-keeps" },
   };
 }

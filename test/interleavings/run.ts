@@ -13,6 +13,7 @@ import {
 } from "./slice.ts";
 import { Tally } from "./tally.ts";
 import { tracedSequence } from "./trace.ts";
+import { verbs } from "./world/calls.ts";
 
 /** `npm run interleavings -- --runs N --seed S`: generated sequences of calls, faults and foreign deeds, judged one by one. */
 const { values } = parseArgs({
@@ -32,6 +33,9 @@ const { values } = parseArgs({
     "first-only": { type: "boolean", default: false },
     /** The check itself is checked: it must fail without each guard of the product. */
     "without-guards": { type: "boolean", default: false },
+    /** A few, with real agents in the pods of an embedded cluster, on the wall clock. */
+    real: { type: "boolean", default: false },
+    verbose: { type: "boolean", default: false },
   },
 });
 
@@ -53,7 +57,8 @@ if (guard !== undefined && process.env.HOLDFAST_GUARD_TAKEN !== guard) {
   throw new Error(`the guard ${guard} is still in the product: its file was never loaded`);
 }
 
-if (values["without-guards"]) await checkGuards();
+if (values.real) await real();
+else if (values["without-guards"]) await checkGuards();
 else if (values["first-only"]) await first();
 else if (values.trace !== undefined) await trace(whole("trace", 0));
 else if (values.slice) await playForParent();
@@ -63,6 +68,19 @@ async function checkGuards(): Promise<void> {
   const { allMissed } = await import("./without-guards.ts");
   const isGood = await allMissed(["--runs", String(runs), "--seed", String(seed), "--from", String(from)]);
   if (!isGood) process.exitCode = 1;
+}
+
+async function real(): Promise<void> {
+  const { runReal } = await import("./real/real-run.ts");
+  const tally = new Tally();
+  const failures = await runReal(runs, seed, tally, values.verbose);
+  console.log(tally.lists(["answer", "fault", "foreign", ...verbs.map((verb) => `verb ${verb}`)]));
+  console.log(`${runs} sequences with real agents, seed ${seed}, ${failures.length} failed`);
+  for (const { number, steps, violations } of failures) {
+    console.log(`sequence ${number}:\n${steps.map((step) => `  ${JSON.stringify(step)},`).join("\n")}`);
+    for (const { promise, what } of violations) console.log(`${promise}: ${what}`);
+  }
+  if (failures.length > 0) process.exitCode = 1;
 }
 
 async function first(): Promise<void> {

@@ -5,4 +5,4 @@ export type { LogSink } from "./log-sink.ts";
 export type { DiskKind } from "./objects/disk.ts";
 export type { ApiAnswer } from "./transport/api-answer.ts";
 export { NoAnswer } from "./transport/no-answer.ts";
-export type { ApiRequest, ApiStream, ApiTransport } from "./transport/transport.ts";
+export { type ApiRequest, type ApiStream, type ApiTransport, Transport } from "./transport/transport.ts";

@@ -1,11 +1,11 @@
 import { type CallRecord, deleteVerbs, startVerbs, stopVerbs, type Verb } from "../world/calls.ts";
 import { isBindable, isDying, isStopped, isUp, modeOf, storedEpochOf } from "../world/facts.ts";
 import type { Moment } from "../world/history.ts";
-import type { World } from "../world/world.ts";
+import type { Judged } from "./judged.ts";
 import { said, type Violation } from "./violation.ts";
 
 /** Every answer was true at some moment of its call. */
-export function* answers(world: World): Iterable<Violation> {
+export function* answers(world: Judged): Iterable<Violation> {
   for (const call of world.calls) {
     const { answer, toRevision, isAbandoned } = call;
     if (isAbandoned || answer === undefined || toRevision === undefined) continue;
@@ -24,11 +24,11 @@ export function* answers(world: World): Iterable<Violation> {
 
 /** What held while a call ran. Each question is answered with why it cannot have been true, or undefined. */
 class Truth {
-  readonly #world: World;
+  readonly #world: Judged;
   readonly #call: CallRecord;
   readonly #moments: readonly Moment[];
 
-  constructor(world: World, call: CallRecord) {
+  constructor(world: Judged, call: CallRecord) {
     this.#world = world;
     this.#call = call;
     this.#moments = world.history.between(call.fromRevision, call.toRevision ?? call.fromRevision);

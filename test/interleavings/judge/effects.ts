@@ -1,16 +1,16 @@
 import { type CallRecord, startVerbs } from "../world/calls.ts";
-import { sandboxName, type World } from "../world/world.ts";
+import type { Judged } from "./judged.ts";
 import { said, type Violation } from "./violation.ts";
 
 /** What calls did in guests. */
-export function* effects(world: World): Iterable<Violation> {
+export function* effects(world: Judged): Iterable<Violation> {
   yield* belowTheHolder(world);
   yield* inAnotherPod(world);
   yield* programsEnded(world);
 }
 
 /** L22, G5a: once a holder was answered, nothing of a lower epoch has an effect in any guest of this workspace. */
-function* belowTheHolder({ guests, calls, history }: World): Iterable<Violation> {
+function* belowTheHolder({ guests, calls, history }: Judged): Iterable<Violation> {
   const holders = calls.flatMap((call) => {
     if (!isAnsweredStart(call) || call.order === undefined) return [];
     return [
@@ -34,7 +34,7 @@ function isAnsweredStart({ verb, answer, epoch }: CallRecord): boolean {
 }
 
 /** L15: one pod of a workspace is used at a time, by all replicas, and it is the one that the controller made. */
-function* inAnotherPod({ guests }: World): Iterable<Violation> {
+function* inAnotherPod({ guests, sandboxName }: Judged): Iterable<Violation> {
   const pods = new Map<string | undefined, string[]>();
   for (const { pod, name, owner, verb, call } of guests.effects) {
     if (name !== sandboxName)
@@ -48,7 +48,7 @@ function* inAnotherPod({ guests }: World): Iterable<Violation> {
 }
 
 /** A take-over ends nobody's program. */
-function* programsEnded({ guests }: World): Iterable<Violation> {
+function* programsEnded({ guests }: Judged): Iterable<Violation> {
   for (const program of guests.programs) {
     if (program.endedBy === "its client") {
       yield { promise: "nobody's program ends by what another does", what: `that of ${said(program.call)}` };

@@ -2,12 +2,12 @@ import type { KubeObject } from "@holdfast/embedded-cluster/testing";
 import { type CallRecord, deleteVerbs, startVerbs, stopVerbs } from "../world/calls.ts";
 import { annotationOf, hasEnded, isBindable, modeOf, storedEpochOf, writtenByOf } from "../world/facts.ts";
 import type { Moment } from "../world/history.ts";
-import type { World } from "../world/world.ts";
 import type { SentWrite } from "../world/write-log.ts";
+import type { Judged } from "./judged.ts";
 import { said, sandboxChanges, type Violation } from "./violation.ts";
 
 /** What was written on the cluster. */
-export function* writes(world: World): Iterable<Violation> {
+export function* writes(world: Judged): Iterable<Violation> {
   yield* deletes(world);
   const landedMarks = new Set<string>();
   for (const { before, after } of sandboxChanges(world.history.all())) {
@@ -27,7 +27,7 @@ export function* writes(world: World): Iterable<Violation> {
 }
 
 /** L4, L42: a DELETE is sent only for who asked for it by name, and of pods only for ones that have ended. */
-function* deletes({ writes: log, history }: World): Iterable<Violation> {
+function* deletes({ writes: log, history, revisionSlack }: Judged): Iterable<Violation> {
   for (const { call } of log.deletes("sandboxes")) {
     if (call === undefined || !deleteVerbs.includes(call.verb)) {
       yield { promise: "no DELETE that nobody asked for", what: `a Sandbox's DELETE was sent for ${said(call)}` };
@@ -35,9 +35,9 @@ function* deletes({ writes: log, history }: World): Iterable<Violation> {
   }
   for (const { call, request, revision } of log.deletes("pods")) {
     const uid = (request.body as { readonly preconditions?: { readonly uid?: string } }).preconditions?.uid;
-    const pod = history.at(revision).pods.find(({ metadata }) => metadata.uid === uid);
     const mayBe = call !== undefined && startVerbs.includes(call.verb) && uid !== undefined;
-    if (mayBe && (!pod || hasEnded(pod))) continue;
+    const isOver = ({ pods }: Moment): boolean => pods.every((pod) => pod.metadata.uid !== uid || hasEnded(pod));
+    if (mayBe && history.between(revision, revision + revisionSlack).some(isOver)) continue;
     const promise = "no pod is deleted but one that has ended, by uid, for an Open or Resume";
     yield { promise, what: `sent for ${said(call)}` };
   }
@@ -68,7 +68,7 @@ function contractOf(sandbox: KubeObject): readonly (readonly [string, string | u
 
 /** L4, L19: nobody is suspended that nobody asked for, but what a failed start itself woke, while nobody can use it. */
 function* suspends(
-  { history, writes: log }: World,
+  { history, writes: log }: Judged,
   before: Moment,
   after: Moment,
   sent: readonly SentWrite[],
@@ -114,7 +114,7 @@ function* stores(before: Moment, after: Moment, call: CallRecord | undefined): I
 }
 
 /** L20. */
-function* taken({ calls, history }: World): Iterable<Violation> {
+function* taken({ calls, history }: Judged): Iterable<Violation> {
   const holders = new Map<string, CallRecord>();
   for (const call of calls) {
     if (call.verb !== "take_over" || call.answer?.t !== "ok" || call.answer.epoch === undefined) continue;

@@ -112,7 +112,7 @@ export class MemoryTransport implements ApiTransport {
 }
 
 /** Where a path leads: a collection, or an object in it. */
-function placeOf(path: string): { resource: ResourceRef; namespace: string; name: string } {
+export function placeOf(path: string): { resource: ResourceRef; namespace: string; name: string } {
   const parts = path.split("/").slice(1);
   const core = parts[0] === "api";
   const [group = "", version = ""] = core ? ["", parts[1]] : [parts[1], parts[2]];

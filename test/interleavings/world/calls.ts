@@ -35,6 +35,8 @@ export interface CallRecord {
   /** When it was made and when answered, among all that happened. */
   readonly fromOrder: number;
   toRevision: number | undefined;
+  /** Of a command. */
+  executionId: string | undefined;
   answer: Answer | undefined;
   /** Its replica was killed, or its caller went away: nobody heard an answer. */
   isAbandoned: boolean;

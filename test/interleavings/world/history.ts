@@ -44,6 +44,16 @@ export class History {
     return moments.slice(Math.max(0, first)).filter(({ revision }, at) => at === 0 || revision <= to);
   }
 
+  /** Whether the log has told of a pod of this name. */
+  knows(podName: string): boolean {
+    return this.#pods.some(({ name }) => name === podName);
+  }
+
+  /** The last version of which anything is known here. */
+  get revision(): number {
+    return this.#all().at(-1)?.revision ?? 0;
+  }
+
   /** What stood at a revision. */
   at(revision: number): Moment {
     const [moment] = this.between(revision, revision);

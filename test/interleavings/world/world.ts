@@ -1,8 +1,15 @@
 import { sandboxNameOf } from "@holdfast/contract";
 import type { WorkspaceRegistry } from "@holdfast/control-plane";
-import { type KubeObject, type MemoryCluster, startMemoryCluster } from "@holdfast/embedded-cluster/testing";
+import {
+  type KubeObject,
+  type MemoryCluster,
+  type ResourceApi,
+  startMemoryCluster,
+} from "@holdfast/embedded-cluster/testing";
 import { workspaceId } from "@holdfast/testkit";
 import type { CallHost } from "../callers.ts";
+import type { ForeignHost } from "../foreign.ts";
+import type { Judged } from "../judge/judged.ts";
 import type { Answered, SentRequest } from "./api-transport.ts";
 import { type CallRecord, currentCall } from "./calls.ts";
 import { addressOf, containerRestartsOf, hasEnded } from "./facts.ts";
@@ -16,10 +23,11 @@ import { WriteLog } from "./write-log.ts";
 
 export const workspace = workspaceId("demo");
 export const sandboxName = sandboxNameOf(workspace);
-export const strayName = `${sandboxName}-stray`;
 
 /** A cluster, its guests and some replicas of the service, in this process and on one clock. */
-export class World implements CallHost {
+export class World implements CallHost, ForeignHost, Judged {
+  readonly sandboxName = sandboxName;
+  readonly revisionSlack = 0;
   readonly workspace = workspace;
   /** As the model of the guest knows it. */
   readonly longCommand = { command: "long", args: [] };
@@ -81,6 +89,18 @@ export class World implements CallHost {
     for (const { number, registry } of this.replicas) {
       this.states.seen(number, registry.stateOf(workspace) ?? "none", this.cluster.revision);
     }
+  }
+
+  get somebody(): ResourceApi {
+    return this.cluster.api("somebody");
+  }
+
+  get node(): MemoryCluster["node"] {
+    return this.cluster.node;
+  }
+
+  now(): number {
+    return this.clock.now();
   }
 
   registryOf(replica: number): WorkspaceRegistry {
