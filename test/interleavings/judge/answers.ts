@@ -31,15 +31,16 @@ class Truth {
   constructor(world: Judged, call: CallRecord) {
     this.#world = world;
     this.#call = call;
-    this.#moments = world.history.between(call.fromRevision, call.toRevision ?? call.fromRevision);
+    const { fromRevision, toRevision = fromRevision } = call;
+    this.#moments = world.history.between(Math.min(fromRevision, ...this.#flight()), toRevision);
   }
 
   ofSuccess(state: string | undefined, pod: string | undefined): string | undefined {
     const { verb } = this.#call;
     if (startVerbs.includes(verb)) return this.#ofStart(state, pod);
     if (verb === "destroy" && this.#some(isAbsent)) return undefined;
-    if (stopVerbs.includes(verb)) return this.#someOfFlight(isStopped) ? undefined : "its pods were never all gone";
-    if (deleteVerbs.includes(verb)) return this.#someOfFlight(isAbsent) ? undefined : "the object was never gone";
+    if (stopVerbs.includes(verb)) return this.#some(isStopped) ? undefined : "its pods were never all gone";
+    if (deleteVerbs.includes(verb)) return this.#some(isAbsent) ? undefined : "the object was never gone";
     return verb === "read" ? this.#ofRead(state) : undefined;
   }
 
@@ -105,11 +106,11 @@ class Truth {
     return Math.min(...this.#moments.map(({ sandbox }) => storedEpochOf(sandbox)));
   }
 
-  /** L3: a stop shares the flight that is under way, and what that has seen. */
-  #someOfFlight(holds: (moment: Moment) => boolean): boolean {
-    const verbs = deleteVerbs.includes(this.#call.verb) ? deleteVerbs : stopVerbs;
-    const from = Math.min(this.#call.fromRevision, ...this.#overlapping(verbs).map((other) => other.fromRevision));
-    return this.#world.history.between(from, this.#call.toRevision ?? from).some(holds);
+  /** L3: a stop shares the flight that is under way, and what that has seen: when those that it may have joined began. */
+  #flight(): readonly number[] {
+    const { verb } = this.#call;
+    const verbs = [stopVerbs, deleteVerbs].find((ones) => ones.includes(verb)) ?? [];
+    return this.#overlapping(verbs).map((other) => other.fromRevision);
   }
 
   #wasReplaced(): boolean {

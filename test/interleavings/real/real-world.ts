@@ -103,12 +103,12 @@ export class RealWorld implements CallHost, ForeignHost, Judged {
 
   /** Until when its answer may have been true: what the server stands at now. */
   answered(call: CallRecord): void {
-    this.#pending.push(
-      this.#versionNow().then((version) => {
-        call.toRevision = Number(version);
-        if (call.verb === "execute" || call.verb === "program") this.#noteEffect(call);
-      }),
-    );
+    const noted = this.#versionNow().then((version) => {
+      call.toRevision = Number(version);
+      if (call.verb === "execute" || call.verb === "program") this.#noteEffect(call);
+    });
+    noted.catch(() => undefined); // Of one that nobody waits for any more, when the cluster has stopped.
+    this.#pending.push(noted);
   }
 
   /** Ends a replica as a kill does, and starts another in its place. */
