@@ -82,6 +82,8 @@ export interface Theme {
   readonly fenced: boolean;
   readonly faults: readonly ApiFault[];
   readonly faulted: readonly FaultedRequestName[];
+  /** How many of 40 steps or so are deeds of others, and how many faults; undefined: a few. */
+  readonly dense?: boolean;
 }
 
 const anyFault = { faults: apiFaults, faulted: faultedRequests };
@@ -116,10 +118,20 @@ export const themes: readonly Theme[] = [
   {
     name: "suspends undone while reads are slow",
     verbs: ["open", "resume", "suspend", "suspend", "read"],
-    foreign: ["wake", "drain_pod"],
+    foreign: ["wake", "wake", "drain_pod"],
     fenced: false,
     faults: ["slow_answer", "slow_answer", "held"],
     faulted: ["get sandbox", "list pods"],
+    dense: true,
+  },
+  {
+    name: "another tool suspends and wakes",
+    verbs: ["open", "take_over", "suspend", "suspend", "object_suspend"],
+    foreign: ["suspend", "wake"],
+    fenced: true,
+    faults: ["held", "late"],
+    faulted: ["patch sandbox"],
+    dense: true,
   },
   {
     name: "stops that overlap",
@@ -180,9 +192,12 @@ export function stepOf(theme: Theme): fc.Arbitrary<Step> {
     { withCrossShrink: true }, // A failing sequence becomes simple by its steps doing nothing.
     { weight: 3, arbitrary: idle },
     { weight: 10, arbitrary: call },
-    { weight: 3, arbitrary: fc.record({ t: of("foreign"), deed: fc.constantFrom(...theme.foreign) }) },
     {
-      weight: 4,
+      weight: theme.dense ? 8 : 3,
+      arbitrary: fc.record({ t: of("foreign"), deed: fc.constantFrom(...theme.foreign) }),
+    },
+    {
+      weight: theme.dense ? 8 : 4,
       arbitrary: fc.record({
         t: of("api_fault"),
         request: fc.constantFrom(...theme.faulted),

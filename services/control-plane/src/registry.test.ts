@@ -415,6 +415,13 @@ describe("L35 a handle that says suspended", () => {
     expect(await reasonOf(run())).toBe("WORKSPACE_SUSPENDED");
   });
 
+  it("is dropped when it was woken and suspended again since: another pod may stand", async () => {
+    on.cluster.foreignMode(id, "Running");
+    on.cluster.habits.podsEnd = false;
+    on.cluster.foreignMode(id, "Suspended");
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+  });
+
   it("is not what Get says when it cannot look: somebody may have woken it", async () => {
     on.cluster.foreignMode(id, "Running");
     on.cluster.plan.fail("readSandbox", "unavailable");
