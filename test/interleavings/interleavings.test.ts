@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { guards } from "./guards.ts";
+import { runReal } from "./real/real-run.ts";
 import { playOne, playSlice } from "./slice.ts";
 import { type Prologue, type Step, themes } from "./steps.ts";
 import { Tally } from "./tally.ts";
@@ -26,6 +27,14 @@ describe("generated sequences", () => {
   it.each(kept)("that failed once hold: $name", async ({ theme: name, prologue, steps }) => {
     const theme = themes.find((one) => one.name === name) ?? expect.unreachable();
     expect(await playOne({ theme, prologue, steps }, new Tally())).toEqual([]);
+  });
+});
+
+describe("generated sequences with real agents", () => {
+  it("break no promise either", { timeout: 300_000 }, async () => {
+    const tally = new Tally();
+    expect(await runReal(4, 3, tally, false)).toEqual([]);
+    expect(tally.of("answer").get("ok")).toBeGreaterThan(5);
   });
 });
 
