@@ -240,6 +240,33 @@ describe("a start on an open workspace, while a call notices somebody else's sus
   });
 });
 
+describe("a start whose guest is kept, and the news of somebody else's suspend", () => {
+  it.each([...Array(16).keys()])(
+    "answers what was so, or fails by name, also where they come %s turns apart",
+    async (turns) => {
+      await a.open(openWish, patient);
+      on.cluster.habits.controller = false;
+      const pods = on.cluster.plan.hold("readPods");
+      const starting = a.resume(resumeWish, patient);
+      await pods.reached;
+      const look = on.cluster.plan.hold("readSandbox");
+      const refreshing = a.refresh(patient);
+      await look.reached;
+      on.cluster.foreignMode(id, "Suspended");
+      pods.release();
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      look.release();
+      const told = await starting.then(
+        ({ state }) => state,
+        (error) => error.reason,
+      );
+      expect(["running", "WORKSPACE_SUSPENDED"]).toContain(told);
+      await refreshing;
+      expect(a.view().state).toBe("suspending");
+    },
+  );
+});
+
 describe("a look at the object whose answer comes late", () => {
   /** The next look sees the object now; its answer comes when the gate is opened. */
   function answerLate(): Gate {

@@ -125,6 +125,7 @@ export class TransitionQueue {
         this.#ws.inTransition = false;
         this.#ws.waitingFor = undefined;
         this.#ws.actingUnder = undefined;
+        this.#ws.startedAs = undefined;
         this.#preempt = undefined;
       }
     });

@@ -19,6 +19,7 @@ import type { ClusterNews, SandboxReading } from "./ports/cluster.ts";
 import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
 import type { PortWish } from "./ports/tunnel.ts";
 import { handleOver, isHandleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
+import { FreshLook } from "./state/fresh-look.ts";
 import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
 import { boundGuestOf } from "./state/transitions.ts";
@@ -55,6 +56,8 @@ export class Workspace {
   readonly files: WorkspaceFiles;
   readonly #ws: Handle;
   readonly #transitions: TransitionQueue;
+  /** Looks that begin once they are asked for. */
+  readonly #outlived = new FreshLook<boolean | undefined>();
   readonly #noticing: Noticing;
   /** By whose word it is (L3). */
   readonly #suspends: StopFlights<Suspended>;
@@ -105,7 +108,7 @@ export class Workspace {
 
   /** One uncached look whether what this handle says, that it stops or has stopped, no longer holds (L35); undefined where it failed. Never rejects. */
   async isOutlived(): Promise<boolean | undefined> {
-    return await isOutlived(this.#ws);
+    return await this.#outlived.run(() => isOutlived(this.#ws));
   }
 
   /** Creates the workspace, or adopts the one that stands; resolves once its guest is bound. A failed one leaves the handle `gone`. */
@@ -277,12 +280,14 @@ export class Workspace {
     return await this.#told(operation, async () => {
       const late = (): HoldfastError =>
         workspaceNotReady(this.#ws, `another transition of it took longer than the ${budgetMs} ms that this call had`);
-      const { origin, epoch } = await this.#transitions.start(budgetMs, caller, late, async (within) => {
+      const { origin, epoch, startedAs } = await this.#transitions.start(budgetMs, caller, late, async (within) => {
         if (this.#ws.state.t === "gone") throw handleOver(this.#ws, this.#ws.state.why);
-        // Of this call: by the time of the view another may have taken it over.
-        return { origin: await start(within), epoch: this.#ws.actingUnder };
+        // Of this call: by the time of the view another may have taken it over, or news have come.
+        const origin = await start(within);
+        return { origin, epoch: this.#ws.actingUnder, startedAs: this.#ws.startedAs };
       });
-      const view = { ...this.view(), origin };
+      const { state, transition, identity, pod } = startedAs ?? this.view();
+      const view = { ...this.view(), state, transition, identity, pod, origin };
       return epoch === undefined ? view : { ...view, holderEpoch: epoch };
     });
   }

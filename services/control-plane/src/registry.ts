@@ -1,4 +1,4 @@
-import { Deadline, orAborted, SingleFlight, Slots } from "@holdfast/async";
+import { Deadline, orAborted, Slots } from "@holdfast/async";
 import {
   flushTimeoutDefaultMs,
   guestHealthTimeoutMs,
@@ -56,7 +56,6 @@ export class WorkspaceRegistry {
   readonly #entries = new Map<WorkspaceId, Entry>();
   /** Silent adoptions that are on their way. */
   readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
-  readonly #rereads = new SingleFlight<Workspace, boolean | undefined>();
   readonly #missed = new FreshLook<void>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
@@ -260,10 +259,7 @@ export class WorkspaceRegistry {
     const entry = this.#live(id);
     if (!entry || !mayBeOutlived(entry)) return undefined;
     const { workspace } = entry;
-    const isOutlived = await orAborted(
-      this.#rereads.run(workspace, () => workspace.isOutlived()),
-      caller,
-    );
+    const isOutlived = await orAborted(workspace.isOutlived(), caller);
     // The look may have settled a write: it is asked after only now.
     const isOver = isOutlived && mayBeOutlived(entry) && !workspace.hasUnresolvedStop;
     if (isOver && this.#entries.get(id) === entry) this.#drop(entry);

@@ -14,6 +14,7 @@ import { WorkspaceEvents } from "../events/workspace-events.ts";
 import type { Found } from "../fence/gate.ts";
 import { holderEpochOf } from "../fence/holder-epoch.ts";
 import type { SandboxReading } from "../ports/cluster.ts";
+import type { WorkspaceView } from "../view.ts";
 import type { OnStartFailure, Origin } from "../wishes.ts";
 import type { Fact, News } from "./facts.ts";
 import { FreshLook } from "./fresh-look.ts";
@@ -80,6 +81,8 @@ export class Handle {
   startsUnderWay = 0;
   /** The epoch of the call whose recipe runs, once its gate let it pass; undefined: it carries none. Cleared by the queue. */
   actingUnder: HolderEpoch | undefined;
+  /** How it stood when the start that runs had its guest: by the time of its answer news may have come. Cleared by the queue. */
+  startedAs: Pick<WorkspaceView, "state" | "transition" | "identity" | "pod"> | undefined;
   /** What a recipe waits for, for people. */
   waitingFor: string | undefined;
   known: KnownObject | undefined;

@@ -11,6 +11,7 @@ import {
   workspaceSuspended,
 } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
+import { viewOf } from "../view.ts";
 import { recordAcceptedDisk } from "./record-disk.ts";
 import { replaceEnded } from "./replace-ended.ts";
 import { assertStillHeld, type StartAttempt } from "./start-attempt.ts";
@@ -36,6 +37,7 @@ export async function bindStarted(
   ws.claimUids = search.claimUids;
   ws.left.clear();
   ws.commit({ t: "bound", bound: search.bound });
+  ws.startedAs = viewOf(ws);
 }
 
 /** L42: a pod that ended by itself is replaced, once per call: one whose next pod ends at once would be replaced for ever. */

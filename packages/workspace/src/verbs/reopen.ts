@@ -9,6 +9,7 @@ import type { SandboxReading } from "../ports/cluster.ts";
 import { GuestLost, GuestNotReached } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
+import { viewOf } from "../view.ts";
 import type { Origin } from "../wishes.ts";
 import { assertStillHeld, type StartAttempt } from "./start-attempt.ts";
 import { wake } from "./wake.ts";
@@ -45,7 +46,11 @@ export async function reopen(
   if (origin === "resumed") return { kept: false, origin };
   if (!(await isBindableStill(ws, standing, bound, within))) return { kept: false, origin };
   // News of another pod, or of a suspend, may come at any time.
-  const keep = (): Reopened => (holds(ws, bound) ? { kept: true } : { kept: false, origin });
+  const keep = (): Reopened => {
+    if (!holds(ws, bound)) return { kept: false, origin };
+    ws.startedAs = viewOf(ws);
+    return { kept: true };
+  };
   if (attempt.marks.length === 0 && bound.fenced === storedEpoch(standing)) return keep();
   using answer = within.within(bindAnswerMs);
   try {
