@@ -12,6 +12,9 @@ afterAll(async () => {
   await test[Symbol.asyncDispose]();
 });
 
+/** A test that is tried again must not meet what its first run left. */
+const fresh = (id: string): string => `${id}-${randomUUID().slice(0, 8)}`;
+
 async function create(id: string): Promise<SandboxReading> {
   const ending = await test.cluster.createSandbox(await wishFor(test.cluster, id), within());
   if (ending.t !== "applied") throw new Error(`not created: ${ending.t}`);
@@ -28,12 +31,14 @@ async function read(name: string): Promise<SandboxReading> {
   return reading;
 }
 
+const refusedAsCondition = { t: "refused", why: "condition" };
+
 /** A write that the controller's own writes may refuse as a condition, composed again from a fresh reading each time. */
 async function untilApplied<Value>(write: () => Promise<WriteEnding<Value>>): Promise<Value> {
   for (;;) {
     const ending = await write();
     if (ending.t === "applied") return ending.value;
-    expect(ending).toMatchObject({ t: "refused", why: "condition" });
+    expect(ending).toMatchObject(refusedAsCondition);
   }
 }
 
@@ -50,9 +55,11 @@ async function deleted(name: string): Promise<DeleteWish> {
 
 describe("against an API server and a controller", () => {
   it("a workspace is created, suspended with its disk kept, woken and deleted, news waking every wait", async () => {
-    const created = await create("whole");
+    const id = fresh("whole");
+    const created = await create(id);
+    const claim = `workspace-namzu-ws-${id}`;
     expect(created).toMatchObject({
-      name: "namzu-ws-whole",
+      name: `namzu-ws-${id}`,
       mode: "Running",
       template: "default",
       disk: { usable: true, root: "/workspace", entries: ["workspace"] },
@@ -64,10 +71,10 @@ describe("against an API server and a controller", () => {
       lacks: { annotations: false, mode: false },
     });
     const [first] = await awaitPods(test.cluster, created, (pods) => pods.some(({ ready }) => ready));
-    expect(first).toMatchObject({ name: "namzu-ws-whole", phase: "Running", deleting: false, problem: undefined });
+    expect(first).toMatchObject({ name: created.name, phase: "Running", deleting: false, problem: undefined });
     expect(first?.ip).toMatch(/^127\./);
     const { uids } = await test.cluster.readClaims(created, within());
-    expect(Object.keys(uids)).toEqual(["workspace-namzu-ws-whole"]);
+    expect(Object.keys(uids)).toEqual([claim]);
 
     const suspended = await untilApplied(async () => {
       const reading = await read(created.name);
@@ -79,12 +86,12 @@ describe("against an API server and a controller", () => {
     const asleep = await read(created.name);
     expect(asleep.stamps).toMatchObject({
       writtenBy: "w-1",
-      volumeClaimUids: `workspace-namzu-ws-whole=${uids["workspace-namzu-ws-whole"]}`,
+      volumeClaimUids: `${claim}=${uids[claim]}`,
       modeChangedAt: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
     });
 
-    const woken = await setMode(asleep, "Running");
-    expect(woken).toMatchObject({ t: "applied", value: { mode: "Running" } });
+    const woken = await untilApplied(async () => setMode(await read(created.name), "Running"));
+    expect(woken).toMatchObject({ mode: "Running", uid: created.uid });
     const [second] = await awaitPods(test.cluster, created, (pods) => pods.some(({ ready }) => ready));
     expect(second?.uid).not.toBe(first?.uid);
     expect(await test.cluster.readClaims(created, within())).toEqual({ uids, lost: [] });
@@ -102,24 +109,31 @@ describe("against an API server and a controller", () => {
   });
 
   it("a second POST of a name finds that something stands", async () => {
-    await create("twice");
-    const wish = { ...(await wishFor(test.cluster, "twice")), createdBy: "other" };
+    const id = fresh("twice");
+    await create(id);
+    const wish = { ...(await wishFor(test.cluster, id)), createdBy: "other" };
     expect(await test.cluster.createSandbox(wish, within())).toEqual({ t: "exists" });
     expect((await read(sandboxNameOf(wish.id))).stamps.createdBy).toBe("creator");
   });
 
   it("L24 two wakes composed from one reading: the second is refused as a condition and changes nothing", async () => {
-    const asleep = await createSuspended(test.cluster, "raced");
-    const [one, two] = await Promise.all([setMode(asleep, "Running", "one"), setMode(asleep, "Running", "two")]);
+    const { name } = await createSuspended(test.cluster, fresh("raced"));
+    // The controller writes too, between the reading and both wakes: then neither is applied, and a later reading decides.
+    const wakes = async () => {
+      const asleep = await read(name);
+      const endings = await Promise.all([setMode(asleep, "Running", "one"), setMode(asleep, "Running", "two")]);
+      for (const ending of endings) if (ending.t !== "applied") expect(ending).toMatchObject(refusedAsCondition);
+      return endings;
+    };
+    let [one, two] = await wakes();
+    while (one.t !== "applied" && two.t !== "applied") [one, two] = await wakes();
     expect([one, two].filter(({ t }) => t === "applied")).toHaveLength(1);
-    expect([one, two].find(({ t }) => t !== "applied")).toMatchObject({ t: "refused", why: "condition" });
-    const winner = one.t === "applied" ? "one" : "two";
-    expect((await read(asleep.name)).stamps.writtenBy).toBe(winner);
+    expect((await read(name)).stamps.writtenBy).toBe(one.t === "applied" ? "one" : "two");
   });
 
   it("L33 a delete under an older resourceVersion is refused, and one of another uid too", async () => {
-    const created = await createSuspended(test.cluster, "kept");
-    await setMode(created, "Running");
+    const created = await createSuspended(test.cluster, fresh("kept"));
+    await untilApplied(async () => setMode(await read(created.name), "Running"));
     const current = await read(created.name);
     const stale = { name: created.name, uid: created.uid, resourceVersion: created.resourceVersion };
     expect(await test.cluster.deleteSandbox(stale, within())).toMatchObject({ t: "refused", why: "condition" });
@@ -133,7 +147,7 @@ describe("against an API server and a controller", () => {
   });
 
   it("writes to what is not there are absent", async () => {
-    const created = await create("brief");
+    const created = await create(fresh("brief"));
     const again = await deleted(created.name);
     const { name } = created;
     using changes = test.cluster.changes(name);
@@ -144,7 +158,8 @@ describe("against an API server and a controller", () => {
   });
 
   it("lists workspaces in pages, and says of an old token that it is expired", async () => {
-    for (const id of ["page-a", "page-b", "page-c"]) await create(id);
+    const ids = ["page-a", "page-b", "page-c"].map(fresh);
+    for (const id of ids) await create(id);
     const first = await test.cluster.listSandboxes({ limit: 2, continueToken: undefined }, within());
     expect(first.sandboxes).toHaveLength(2);
     expect(first.continueToken).toBeDefined();
@@ -155,7 +170,7 @@ describe("against an API server and a controller", () => {
       names.push(...page.sandboxes.map(({ name }) => name));
       token = page.continueToken;
     } while (token !== undefined);
-    expect(names).toEqual(expect.arrayContaining(["namzu-ws-page-a", "namzu-ws-page-b", "namzu-ws-page-c"]));
+    expect(names).toEqual(expect.arrayContaining(ids.map((id) => `namzu-ws-${id}`)));
     expect(new Set(names).size).toBe(names.length);
     const old = test.cluster.listSandboxes({ limit: 2, continueToken: "no-token-of-yours" }, within());
     await expect(old).rejects.toMatchObject({ reason: "PAGE_TOKEN_EXPIRED" });
