@@ -1,10 +1,10 @@
 import { ContainerLog } from "./container-log.ts";
 import type { ContainerPlan } from "./container-plan.ts";
 import { ContainerRunner } from "./container-runner.ts";
+import type { PodDependencies } from "./pod-dependencies.ts";
 import { containerLaunchOf, type PodGround, preparePod } from "./pod-launch.ts";
 import type { PodPlan } from "./pod-plan.ts";
 import type { PodReport } from "./pod-report.ts";
-import type { PodDependencies } from "./pod-runner.ts";
 
 interface Entry {
   readonly name: string;

@@ -1,48 +1,21 @@
-import { rm } from "node:fs/promises";
-import type { Logger } from "pino";
-import { isApiStatus } from "../api-status-error.ts";
-import type { NodeFaultPoints } from "../faults/node-faults.ts";
-import type { KubeObject, ResourceApi } from "../resource-api.ts";
-import type { AddressPool } from "./address-pool.ts";
-import type { RecordEvent } from "./event-recorder.ts";
-import { sleep, untilAborted } from "./follow.ts";
+import type { KubeObject } from "../resource-api.ts";
+import { untilAborted } from "./follow.ts";
+import type { HeldVolume } from "./held-disks.ts";
 import { numberOf } from "./json-shape.ts";
-import type { LeftOvers } from "./left-overs.ts";
 import { PodContainers } from "./pod-containers.ts";
-import type { LaunchKit } from "./pod-launch.ts";
+import type { PodDependencies } from "./pod-dependencies.ts";
 import { graceMsOf, planPod } from "./pod-plan.ts";
+import { deletePodObject, removePodFolders } from "./pod-removal.ts";
 import { PodReport, type PodView } from "./pod-report.ts";
 import { schedulePod } from "./pod-scheduling.ts";
-import { kubeTime, pods, refOf } from "./resources.ts";
-import type { BackoffSpan } from "./restart-backoff.ts";
-import type { Slots } from "./slots.ts";
+import { kubeTime } from "./resources.ts";
 import { StatusWriter } from "./status-writer.ts";
 import { UnprovenEndError } from "./unproven-end-error.ts";
 import { UnsupportedPodError } from "./unsupported-pod-error.ts";
-import type { HeldVolume, VolumeStore } from "./volume-store.ts";
-
-/** What all pods of a node share. */
-export interface PodDependencies {
-  readonly api: ResourceApi;
-  readonly nodeName: string;
-  readonly kit: LaunchKit;
-  readonly addresses: AddressPool;
-  readonly volumes: VolumeStore;
-  readonly leftOvers: LeftOvers;
-  readonly faults: NodeFaultPoints;
-  readonly record: RecordEvent;
-  /** Bounds the exec probes that run at once: twenty pods that start together need the processors themselves. */
-  readonly execProbes: Slots;
-  /** Bounds the containers that are set up at once: hundreds together would leave the API, in the same process, no time. */
-  readonly starts: Slots;
-  readonly backoff: BackoffSpan;
-  readonly log: Logger;
-}
 
 /** Why the node is done with a pod: its deletion, its object being gone already, or the node's own stop. */
 type Leaving = "deleted" | "gone" | "nodeStop";
 
-const deleteRetryMs = 1_000;
 /** When it is worth telling people that an earlier run does not end. */
 const slowPredecessorMs = 10_000;
 /** How long a stopping node waits for an API that does not take a pod's last words. */
@@ -276,20 +249,8 @@ export class PodRunner {
       this.#sayHowItEnded();
       await this.#status.flush();
     }
-    for (const path of [kit.paths.pod(this.uid), kit.paths.podLogs(this.uid)])
-      await rm(path, { recursive: true, force: true }).catch((error: unknown) =>
-        log.error({ err: error, path }, "what a pod left behind could not be removed"),
-      );
-    while (this.#leaving === "deleted" && !this.#unwritable.signal.aborted) {
-      try {
-        await api.delete(refOf(pods, this.#pod), { gracePeriodSeconds: 0, preconditions: { uid: this.uid } });
-        return;
-      } catch (error) {
-        if (isApiStatus(error, 404) || isApiStatus(error, 409)) return; // gone, or another pod by that name
-        log.warn({ err: error }, "the pod's object was not deleted; trying again");
-        await sleep(deleteRetryMs, this.#unwritable.signal);
-      }
-    }
+    await removePodFolders(kit.paths, this.uid, log);
+    if (this.#leaving === "deleted") await deletePodObject(api, this.#pod, this.#unwritable.signal, log);
   }
 
   /** The last word on a pod that is deleted, where its containers ran: all of them ended. */

@@ -3,10 +3,11 @@ import type { NodeFaultPoints } from "../faults/node-faults.ts";
 import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import { bindPod } from "./bind-pod.ts";
 import type { RecordEvent } from "./event-recorder.ts";
+import type { HeldVolume } from "./held-disks.ts";
 import { recordOf, textOf } from "./json-shape.ts";
 import { callAfter } from "./long-timer.ts";
 import type { PodPlan } from "./pod-plan.ts";
-import type { HeldVolume, VolumeStore } from "./volume-store.ts";
+import type { VolumeStore } from "./volume-store.ts";
 
 /** What placing a pod stands on. */
 export interface SchedulingTask {

@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Logger, pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ApiServer, startApiServer } from "../api-server/api-server.ts";
-import type { KubeObject } from "../resource-api.ts";
+import type { KubeObject, ResourceApi } from "../resource-api.ts";
 import { follow } from "./follow.ts";
 import type { Isolation } from "./isolation.ts";
 import { recordOf } from "./json-shape.ts";
@@ -20,11 +21,20 @@ let stopping: AbortController;
 let following: Promise<void>;
 let store: VolumeStore;
 
-async function open(nodeUid = "node-1", storeOpenedAt?: number, isolation: Isolation = "none"): Promise<void> {
+async function open(
+  nodeUid = "node-1",
+  storeOpenedAt?: number,
+  isolation: Isolation = "none",
+  { api = server.api, log = quiet }: { api?: ResourceApi; log?: Logger } = {},
+): Promise<void> {
   stopping = new AbortController();
   const { signal } = stopping;
-  store = new VolumeStore({ api: server.api, paths, isolation, nodeUid, storeOpenedAt, log: quiet, signal });
+  store = new VolumeStore({ api, paths, isolation, nodeUid, storeOpenedAt, log, signal });
   following = follow(server.api, claims, store, signal, quiet);
+}
+
+function logInto(lines: unknown[]): Logger {
+  return pino({ level: "warn" }, { write: (line) => lines.push(JSON.parse(line)) });
 }
 
 async function close(): Promise<void> {
@@ -157,6 +167,77 @@ describe("a claim", () => {
     expect(saysLost).toContain('"disk"');
     expect(recordOf((await read("disk")).status).phase).toBe("Lost");
     expect(existsSync(paths.volume(uid))).toBe(false);
+  });
+});
+
+describe("a claim that is another's to provide for", () => {
+  const made = { phase: "Bound", accessModes: ["ReadWriteOnce"], capacity: { storage: "1Gi" } };
+  /** Everything that was queued before is done once a later claim is bound. */
+  async function passedOver(uid: string): Promise<void> {
+    await createClaim(server, "later");
+    await bound("later");
+    await store.idle();
+    expect(existsSync(paths.volume(uid))).toBe(false);
+    expect(existsSync(paths.claimRecord(uid))).toBe(false);
+  }
+
+  it.each([
+    ["names a volume", { volumeName: "somebodys" }, /names the volume "somebodys"/],
+    ["names a class", { storageClassName: "fast" }, /is of storage class "fast"/],
+    ["wants no class", { storageClassName: "" }, /is of storage class ""/],
+  ])("because it %s is left as it is, and a pod that waits for it is told why", async (_, more, why) => {
+    const before = await createClaim(server, "disk", more);
+    const wait = new AbortController();
+    const told = await new Promise<string>((resolve) => {
+      const onWait = (text: string) => !text.includes("not found") && resolve(text);
+      void store.hold({ namespace: "default", name: "disk", scheduled: true }, onWait, wait.signal);
+    });
+    wait.abort();
+    expect(told).toMatch(why);
+    await passedOver(before.metadata.uid ?? "");
+    expect(await read("disk")).toEqual(before);
+  });
+
+  it("is not called Lost when its own provider has bound it", async () => {
+    const { metadata } = await createClaim(server, "disk", { volumeName: "somebodys", storageClassName: "fast" });
+    const ref = { resource: claims, namespace: "default", name: "disk" };
+    await server.api.patch(ref, "application/merge-patch+json", { status: made }, "status");
+    await passedOver(metadata.uid ?? "");
+    await close();
+    await open();
+    await createClaim(server, "after");
+    await bound("after");
+    expect((await read("disk")).status).toEqual(made);
+  });
+
+  it("because another was first to name its volume is left alone, in silence", async () => {
+    await close();
+    const { metadata } = await createClaim(server, "disk");
+    const errors: unknown[] = [];
+    const api = {
+      ...server.api,
+      // The other one's write comes between this node's look at the claim and its own write.
+      patch: async (...[ref, type, body, subresource]: Parameters<ResourceApi["patch"]>) => {
+        if (ref.name === "disk") await server.api.patch(ref, type, { spec: { volumeName: "somebodys" } });
+        return server.api.patch(ref, type, body, subresource);
+      },
+    };
+    await open("node-1", undefined, "none", { api, log: logInto(errors) });
+    await passedOver(metadata.uid ?? "");
+    expect(errors).toEqual([]);
+    const claim = await read("disk");
+    expect(recordOf(claim.spec).volumeName).toBe("somebodys");
+    expect(claim.status).toEqual({ phase: "Pending" });
+  });
+
+  it("keeps the disk that an earlier release had given it", async () => {
+    const { metadata } = await createClaim(server, "disk", { storageClassName: "fast" });
+    await close();
+    await mkdir(paths.volume(metadata.uid ?? ""));
+    const ref = { resource: claims, namespace: "default", name: "disk" };
+    await server.api.patch(ref, "application/merge-patch+json", { status: made }, "status");
+    await open();
+    expect(await bound("disk")).toBe(metadata.uid);
   });
 });
 

@@ -89,12 +89,12 @@ export function agentPod(name: string, container: object = {}, spec: object = {}
   };
 }
 
-export function claim(name: string): KubeObject {
+export function claim(name: string, spec: object = {}): KubeObject {
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
     metadata: { name, namespace: "default" },
-    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } }, ...spec },
   };
 }
 
@@ -108,8 +108,8 @@ export function createPod(cluster: { api: ResourceApi }, pod: KubeObject): Promi
   return cluster.api.create(pods, "default", pod);
 }
 
-export function createClaim(cluster: { api: ResourceApi }, name: string): Promise<KubeObject> {
-  return cluster.api.create(claims, "default", claim(name));
+export function createClaim(cluster: { api: ResourceApi }, name: string, spec?: object): Promise<KubeObject> {
+  return cluster.api.create(claims, "default", claim(name, spec));
 }
 
 /** Waits, by watching, until the pod of that name satisfies the test; undefined stands for "no such pod". */
