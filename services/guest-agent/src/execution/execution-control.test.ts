@@ -19,8 +19,12 @@ function directory(): string {
   return path;
 }
 
-const streamed = (link: GuestLink, id: string, text: string) =>
-  start(link, id, { command: "sh", args: ["-c", text], streamedStdin: true });
+/** Started, when it resolves: a stream and a call have connections of their own, and what is called meanwhile may come before the start. */
+async function streamed(link: GuestLink, id: string, text: string) {
+  const run = await start(link, id, { command: "sh", args: ["-c", text], streamedStdin: true });
+  await run.until(() => run.started !== undefined);
+  return run;
+}
 
 function feed(
   link: GuestLink,
