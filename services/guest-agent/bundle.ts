@@ -21,7 +21,10 @@ export interface GuestAgentBundle {
  */
 export async function bundleGuestAgent(directory = join(here, "dist")): Promise<GuestAgentBundle> {
   const result = await build({
-    entryPoints: [join(here, "src/main.ts")],
+    // The agent last: it finds the other there.
+    entryPoints: { "start-thread": join(here, "src/spawn/start-thread.ts"), main: join(here, "src/main.ts") },
+    outdir: directory,
+    outExtension: { ".js": ".mjs" },
     bundle: true,
     platform: "node",
     target: "node24",
@@ -32,15 +35,12 @@ export async function bundleGuestAgent(directory = join(here, "dist")): Promise<
     write: false,
     logLevel: "silent",
   });
-  const [main] = result.outputFiles;
-  if (main === undefined) throw new Error("the bundler made no file");
   await mkdir(directory, { recursive: true });
-  const entry = join(directory, "main.mjs");
   await replace(join(directory, "ready.mjs"), await readFile(join(here, "src/ready.mjs")));
   for (const [libc, addon] of koffiAddons())
     await replace(join(directory, `koffi-${libc}.node`), await readFile(addon));
-  await replace(entry, main.contents);
-  return { directory, entry };
+  for (const { path, contents } of result.outputFiles) await replace(path, contents);
+  return { directory, entry: join(directory, "main.mjs") };
 }
 
 /** The native half of koffi for this machine, by C library. (docs/decisions/0009-libc-by-koffi.md) */

@@ -83,7 +83,8 @@ export class Callers {
         // Whatever it fails with once its caller is away, nobody hears it.
         if (gone.signal.aborted) record.isAbandoned = true;
         const isNamed = error instanceof HoldfastError;
-        const reason = gone.signal.aborted ? "caller left" : isNamed ? error.reason : "DEFECT";
+        const unnamed = record.isAbandoned ? "replica killed" : "DEFECT";
+        const reason = gone.signal.aborted ? "caller left" : isNamed ? error.reason : unnamed;
         this.#end(record, caller, { t: "error", reason, error });
       },
     );

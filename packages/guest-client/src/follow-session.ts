@@ -2,7 +2,14 @@ import { AttachMode, SessionService } from "@holdfast/api/holdfast/guest/v1/sess
 import { backoffMs, type Clock, Deadline, pause } from "@holdfast/async";
 import { type AttachmentId, guestDialTimeoutMs, reattachWindowMs } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
-import { type CallerStream, type GuestLink, LinkLost, LinkProtocolError, NothingSent } from "@holdfast/guest-link";
+import {
+  AnsweredError,
+  type CallerStream,
+  type GuestLink,
+  LinkLost,
+  LinkProtocolError,
+  NothingSent,
+} from "@holdfast/guest-link";
 import { type AttachSessionWish, GuestLost, LeaveRunning, type SessionEvent } from "@holdfast/workspace";
 import { guestErrorOf } from "./guest-errors.ts";
 import { SessionEvents } from "./session-events.ts";
@@ -25,6 +32,7 @@ export class FollowedSession {
   readonly #clock: Clock;
   readonly #wish: AttachSessionWish;
   readonly #signal: AbortSignal;
+  readonly #onOver: () => void;
   #open: OpenStream | undefined;
   #attachmentId: AttachmentId | undefined;
   #bootId: string | undefined;
@@ -38,7 +46,12 @@ export class FollowedSession {
   #offset: number;
   #outage: { readonly sinceMs: number; readonly cause: Error; attempts: number } | undefined;
 
-  constructor(link: GuestLink, clock: Clock, wish: AttachSessionWish, signal: AbortSignal) {
+  /**
+   * `onOver`: called when the guest has ended the attachment, or was asked to, perhaps more than once: also where its reader stands still,
+   * and has not had the events before, nor the reason.
+   */
+  constructor(link: GuestLink, clock: Clock, wish: AttachSessionWish, signal: AbortSignal, onOver: () => void) {
+    this.#onOver = onOver;
     this.#link = link;
     this.#clock = clock;
     this.#wish = wish;
@@ -87,6 +100,7 @@ export class FollowedSession {
     const attachmentId = this.#attachmentId;
     if (attachmentId === undefined) {
       this.#open?.stream.end({ clientClosed: true });
+      this.#onOver();
       return;
     }
     const request = { sessionId: this.#wish.sessionId, attachmentId, clientClosed: true };
@@ -94,6 +108,7 @@ export class FollowedSession {
       await link.call(SessionService.method.detachSession, request, { within });
     } finally {
       this.#open?.stream.end({ clientClosed: true });
+      this.#onOver();
     }
   }
 
@@ -141,7 +156,9 @@ export class FollowedSession {
       ...(size === undefined || this.#told ? {} : { size: { columns: size.columns, rows: size.rows } }),
     };
     using within = new Deadline(this.#clock, openTimeoutMs, this.#signal);
-    const events = new SessionEvents(this.#offset, queue);
+    const events = new SessionEvents(this.#offset, queue, (error) => {
+      if (error instanceof AnsweredError) this.#onOver(); // The guest's last word; a lost link is taken up again.
+    });
     const stream = await this.#link.open(SessionService.method.attachSession, request, events, { within });
     this.#bootId ??= stream.bootId;
     if (this.#signal.aborted || this.#released) {

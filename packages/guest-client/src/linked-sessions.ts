@@ -73,14 +73,16 @@ export class LinkedSessions implements GuestSessions {
   }
 
   async *attach(wish: AttachSessionWish, signal: AbortSignal): AsyncGenerator<SessionEvent, void, undefined> {
-    const followed = new FollowedSession(this.#link, this.#clock, wish, signal);
+    const forget = (): void => {
+      if (this.#followed.delete(followed)) this.#counts.attachments -= 1;
+    };
+    const followed = new FollowedSession(this.#link, this.#clock, wish, signal, forget);
     this.#followed.add(followed);
     this.#counts.attachments += 1;
     try {
       yield* followed.events();
     } finally {
-      this.#followed.delete(followed);
-      this.#counts.attachments -= 1;
+      forget();
     }
   }
 

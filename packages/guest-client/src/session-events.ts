@@ -15,11 +15,18 @@ const eventCostBytes = 128;
  */
 export class SessionEvents implements StreamListener {
   readonly #queue: StreamQueue<SessionEvent>;
+  readonly #onOver: (error: Error | undefined) => void;
   #position: number;
   #attached = false;
   #exited = false;
 
-  constructor(fromOffset: number, queue: StreamQueue<SessionEvent>) {
+  /** `onOver`: told how the stream ended when it does, however far its reader is. */
+  constructor(
+    fromOffset: number,
+    queue: StreamQueue<SessionEvent>,
+    onOver: (error: Error | undefined) => void = () => undefined,
+  ) {
+    this.#onOver = onOver;
     this.#position = fromOffset;
     this.#queue = queue;
   }
@@ -73,6 +80,7 @@ export class SessionEvents implements StreamListener {
   over(error: Error | undefined): void {
     const cut = error === undefined && !this.#exited;
     this.#queue.end(cut ? new LinkProtocolError("the stream was called complete without the program's end") : error);
+    this.#onOver(error);
   }
 
   #push(event: SessionEvent): void {

@@ -7,6 +7,7 @@ import type { FramedSocket, SocketListener } from "./framed-socket.ts";
 import { AnsweredError, LinkLost, LinkProtocolError } from "./link-errors.ts";
 import type { Router } from "./router.ts";
 import { statusOf } from "./status.ts";
+import type { ForcedEnd } from "./stream-agent.ts";
 
 const nothing = Buffer.alloc(0);
 /** Longer timeouts are not kept here: the caller's CANCEL or closed connection ends the call. */
@@ -53,6 +54,12 @@ export class ControlAgent implements SocketListener {
     this.#socket.destroy(cause);
   }
 
+  /** Tells of a stream of the same caller that was ended by force. */
+  tellForced({ streamId, payload }: ForcedEnd): void {
+    this.#socket.send(frameTypes.streamEnd, payload, streamId);
+    this.#boundUnread();
+  }
+
   /** A caller that is slow is answered; one that only asks would fill the memory with answers. */
   #pong(callId: number): void {
     this.#pongsUnread = this.#socket.isBlocked ? this.#pongsUnread + 1 : 0;
@@ -93,7 +100,11 @@ export class ControlAgent implements SocketListener {
       const reply = create(ReplySchema, { bootId, status: statusOf(error) });
       this.#socket.send(frameTypes.reply, toBinary(ReplySchema, reply), callId);
     }
-    // A control connection is never paused, so a caller that does not read its replies has to go.
+    this.#boundUnread();
+  }
+
+  /** A control connection is never paused, so a caller that does not read what it is told has to go. */
+  #boundUnread(): void {
     if (this.#socket.bytesWaiting > linkUnreadRepliesMaxBytes) {
       this.#socket.destroy(new LinkProtocolError(`more than ${linkUnreadRepliesMaxBytes} bytes of replies unread`));
     }

@@ -14,10 +14,17 @@ interface PendingCall {
 
 const nothing = Buffer.alloc(0);
 
+/** Who is told what a control connection hears of besides replies. */
+export interface ControlListener {
+  /** The agent has ended a stream by force. Throws LinkProtocolError where that is no such end. */
+  streamEnded(streamId: number, payload: Buffer): void;
+  closed(cause: unknown): void;
+}
+
 /** The caller's side of a control connection: calls in any number at once, and the pings that judge the peer's liveness. */
 export class ControlCaller implements SocketListener {
   readonly #socket: FramedSocket;
-  readonly #onClosed: (cause: unknown) => void;
+  readonly #listener: ControlListener;
   readonly #pending = new Map<number, PendingCall>();
   readonly #clock: Clock;
   #nextId = 1;
@@ -25,10 +32,10 @@ export class ControlCaller implements SocketListener {
   #heardAtMs: number;
   #stopPinging: () => void = () => undefined;
 
-  constructor(socket: FramedSocket, clock: Clock, onClosed: (cause: unknown) => void) {
+  constructor(socket: FramedSocket, clock: Clock, listener: ControlListener) {
     this.#socket = socket;
     this.#clock = clock;
-    this.#onClosed = onClosed;
+    this.#listener = listener;
     this.#heardAtMs = clock.monotonicMs();
     this.#pingLater();
   }
@@ -75,6 +82,8 @@ export class ControlCaller implements SocketListener {
     } else if (type === frameTypes.pong) {
       this.#unanswered = 0;
       this.#heardAtMs = this.#clock.monotonicMs();
+    } else if (type === frameTypes.streamEnd) {
+      this.#listener.streamEnded(callId, payload);
     } else {
       throw new LinkProtocolError(`a frame of type ${type} is not the agent's to send`);
     }
@@ -87,7 +96,7 @@ export class ControlCaller implements SocketListener {
     for (const { reject } of this.#pending.values()) {
       reject(new LinkLost("the control connection closed before the reply", cause));
     }
-    this.#onClosed(cause);
+    this.#listener.closed(cause);
   }
 
   #pingLater(): void {

@@ -12,6 +12,7 @@ export const frameTypes = {
   cancel: 18,
   ping: 19,
   pong: 20,
+  streamEnd: 21,
   open: 32,
   message: 33,
   data: 34,
@@ -39,6 +40,7 @@ export const payloadLimits: Readonly<Record<LinkPhase, ReadonlyMap<number, numbe
     [frameTypes.cancel, 0],
     [frameTypes.ping, 0],
     [frameTypes.pong, 0],
+    [frameTypes.streamEnd, linkMessageMaxBytes],
   ]),
   stream: new Map([
     [frameTypes.open, linkMessageMaxBytes],
@@ -49,7 +51,7 @@ export const payloadLimits: Readonly<Record<LinkPhase, ReadonlyMap<number, numbe
   ]),
 };
 
-/** Bytes before the payload: u32 length, u8 type, and on a control connection u32 call id. */
+/** Bytes before the payload: u32 length, u8 type, and on a control connection u32 call id, which in STREAM_END is the stream's. */
 export function headerBytesOf(phase: LinkPhase): number {
   return phase === "control" ? 9 : 5;
 }

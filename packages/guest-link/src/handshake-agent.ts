@@ -12,7 +12,7 @@ import {
 } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { linkAuthenticateTimeoutMs, linkProtocolVersion, linkUnauthenticatedMaxBytes } from "@holdfast/contract";
 import { frameTypes } from "./frame.ts";
-import { FramedSocket, type SocketListener } from "./framed-socket.ts";
+import { FramedSocket } from "./framed-socket.ts";
 import { isProof, nonceBytes, proofOf } from "./handshake-proof.ts";
 import { LinkProtocolError } from "./link-errors.ts";
 
@@ -33,8 +33,8 @@ export interface ProvedCaller {
 export interface HandshakeOutcome {
   /** Asked before the caller is welcomed: a text is the refusal, for want of room. */
   mayEnter(): string | undefined;
-  /** Chooses who listens from here on. Called at most once, before anything of the caller is read. */
-  entered(caller: ProvedCaller): SocketListener;
+  /** The connection may serve: has it entered its phase, with whoever listens from here on. At most once, before anything of the caller is read. */
+  proved(caller: ProvedCaller): void;
   /** The handshake is over, whichever way. Called once. */
   settled(): void;
 }
@@ -97,7 +97,7 @@ export function greet(raw: Socket, agent: AgentIdentity, outcome: HandshakeOutco
     const welcome = create(WelcomeSchema, { mac, bootId: agent.bootId, features: [...agent.features] });
     socket.send(frameTypes.welcome, toBinary(WelcomeSchema, welcome));
     settle();
-    socket.enter(phase, outcome.entered({ socket, phase, clientId }));
+    outcome.proved({ socket, phase, clientId });
   };
 
   const socket = new FramedSocket(raw, {

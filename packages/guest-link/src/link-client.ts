@@ -21,6 +21,7 @@ import { ControlCaller } from "./control-caller.ts";
 import type { FramedSocket } from "./framed-socket.ts";
 import { dial, type LinkTarget, newClientId } from "./handshake-caller.ts";
 import { AnsweredError, LinkLost, NothingSent, PeerSilent } from "./link-errors.ts";
+import { OpenStreams } from "./open-streams.ts";
 import { methodNameOf } from "./router.ts";
 import { CallerStream, type StreamListener } from "./stream-caller.ts";
 
@@ -50,7 +51,7 @@ export class LinkClient {
   readonly #clientId = newClientId();
   readonly #closed = new AbortController();
   readonly #spares = new Set<CallerStream>();
-  readonly #streams = new Set<CallerStream>();
+  readonly #streams = new OpenStreams();
   #control: Promise<ControlCaller> | undefined;
   #dialingSpares = 0;
   #inUse = 0;
@@ -117,9 +118,9 @@ export class LinkClient {
         this.#keepSpare(stream);
         throw featureMissing(options.needs);
       }
-      this.#streams.add(stream);
+      const id = this.#streams.add(stream);
       this.#inUse += 1;
-      stream.open(methodNameOf(method), message, options.epoch, options.within.remainingMs(), listener);
+      stream.open(id, methodNameOf(method), message, options.epoch, options.within.remainingMs(), listener);
       this.#replenish();
       return stream;
     });
@@ -129,7 +130,7 @@ export class LinkClient {
   close(): void {
     this.#closed.abort(new NothingSent("closed", "This client of the guest is closed."));
     this.#disconnect(new LinkLost("this client of the guest was closed"));
-    for (const stream of this.#streams) stream.destroy(new LinkLost("this client of the guest was closed"));
+    this.#streams.destroyAll(new LinkLost("this client of the guest was closed"));
   }
 
   async #used<T>(work: () => Promise<T>): Promise<T> {
@@ -170,13 +171,14 @@ export class LinkClient {
   }
 
   #dialControl(): Promise<ControlCaller> {
-    const onClosed = (cause: unknown): void => {
+    const closed = (cause: unknown): void => {
       if (this.#control === dialing) this.#control = undefined;
       // It has answered for the streams: their time is over with its own.
-      if (cause instanceof PeerSilent) for (const stream of this.#streams) stream.destroy(cause);
+      if (cause instanceof PeerSilent) this.#streams.destroyAll(cause);
       else if (this.#streams.size > 0 && !this.#closed.signal.aborted) void this.#keepControlled();
     };
-    const dialing = this.#dial("control", (socket) => new ControlCaller(socket, this.#clock, onClosed));
+    const streamEnded = (id: number, payload: Buffer): void => this.#streams.endByForce(id, payload);
+    const dialing = this.#dial("control", (socket) => new ControlCaller(socket, this.#clock, { streamEnded, closed }));
     dialing.catch(() => {
       if (this.#control === dialing) this.#control = undefined;
     });
@@ -193,8 +195,7 @@ export class LinkClient {
       } catch (error) {
         const retry = !within.signal.aborted && error instanceof NothingSent && error.why === "no-connection";
         if (!retry) {
-          for (const stream of this.#streams)
-            stream.destroy(new LinkLost("the guest cannot be reached any more", error));
+          this.#streams.destroyAll(new LinkLost("the guest cannot be reached any more", error));
           return;
         }
         await new Promise<void>((resolve) => this.#clock.schedule(redialEveryMs, resolve));
@@ -237,7 +238,8 @@ export class LinkClient {
 
   #dialStream(): Promise<CallerStream> {
     return this.#dial("stream", (socket, bootId, features) => {
-      const stream: CallerStream = new CallerStream(socket, bootId, features, () => {
+      const clock = this.#clock;
+      const stream: CallerStream = new CallerStream(socket, { bootId, features, clock }, () => {
         this.#spares.delete(stream);
         if (this.#streams.delete(stream)) this.#release();
       });

@@ -2,11 +2,10 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "@holdfast/async";
 import { linkConnectionsMax, linkSilenceMaxMs, linkUnauthenticatedMax } from "@holdfast/contract";
 import { ControlAgent } from "./control-agent.ts";
-import type { SocketListener } from "./framed-socket.ts";
 import { type AgentIdentity, greet, type ProvedCaller, turnAway } from "./handshake-agent.ts";
 import { LinkLost } from "./link-errors.ts";
 import type { Router } from "./router.ts";
-import { AgentStream } from "./stream-agent.ts";
+import { AgentStream, type ForcedEnd } from "./stream-agent.ts";
 
 /** The connections of one caller: its control connection answers for the liveness of its streams. */
 interface Group {
@@ -75,37 +74,57 @@ export class LinkServer {
     greet(socket, this.#agent, {
       mayEnter: () =>
         this.#proved >= linkConnectionsMax ? `${linkConnectionsMax} connections are already served` : undefined,
-      entered: (caller) => this.#enter(caller),
+      proved: (caller) => {
+        this.#proved += 1;
+        const group = this.#groupOf(caller.clientId);
+        this.#checkLater();
+        if (caller.phase === "control") this.#enterControl(caller, group);
+        else this.#enterStream(caller, group);
+      },
       settled: () => {
         this.#unproved -= 1;
       },
     });
   }
 
-  #enter({ socket, phase, clientId }: ProvedCaller): SocketListener {
-    this.#proved += 1;
+  #groupOf(clientId: string): Group {
     const group = this.#groups.get(clientId) ?? {
       controls: new Set(),
       streams: new Set(),
       aloneSinceMs: this.#clock.monotonicMs(),
     };
     this.#groups.set(clientId, group);
-    this.#checkLater();
-    if (phase === "control") {
-      const control = new ControlAgent(socket, this.#router, this.#agent.bootId, this.#clock, () => {
-        group.controls.delete(control);
-        if (group.controls.size === 0) group.aloneSinceMs = this.#clock.monotonicMs();
-        this.#left(clientId, group);
-      });
-      group.controls.add(control);
-      return control;
-    }
-    const stream = new AgentStream(socket, this.#router, this.#agent.bootId, () => {
+    return group;
+  }
+
+  #enterControl({ socket, clientId }: ProvedCaller, group: Group): void {
+    const control = new ControlAgent(socket, this.#router, this.#agent.bootId, this.#clock, () => {
+      group.controls.delete(control);
+      if (group.controls.size === 0) group.aloneSinceMs = this.#clock.monotonicMs();
+      this.#left(clientId, group);
+    });
+    group.controls.add(control);
+    socket.enter("control", control);
+    // What happened while the caller had no control connection, or one that it had lost.
+    for (const { forcedEnd } of group.streams) if (forcedEnd !== undefined) control.tellForced(forcedEnd);
+  }
+
+  #enterStream({ socket, clientId }: ProvedCaller, group: Group): void {
+    const needs = {
+      router: this.#router,
+      bootId: this.#agent.bootId,
+      clock: this.#clock,
+      // On each of them: which ones the caller has lost is not known here.
+      tellForced: (end: ForcedEnd) => {
+        for (const control of group.controls) control.tellForced(end);
+      },
+    };
+    const stream = new AgentStream(socket, needs, () => {
       group.streams.delete(stream);
       this.#left(clientId, group);
     });
     group.streams.add(stream);
-    return stream;
+    socket.enter("stream", stream);
   }
 
   #left(clientId: string, group: Group): void {

@@ -1,16 +1,17 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { EndSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import type { Clock } from "@holdfast/async";
 import { linkStreamCloseMs } from "@holdfast/contract";
 import { frameTypes } from "./frame.ts";
 import type { FramedSocket, SocketListener } from "./framed-socket.ts";
-import { LinkLost, LinkProtocolError } from "./link-errors.ts";
+import { type AnsweredError, LinkLost, LinkProtocolError } from "./link-errors.ts";
 import { errorOf } from "./status.ts";
 
 /** Takes what a stream brings. Called from the socket, in order; `over` once, last. */
 export interface StreamListener {
   message(payload: Buffer): void;
   data(bytes: Buffer): void;
-  /** Undefined: complete. AnsweredError: the agent's answer. LinkLost: the connection ended first. */
+  /** Undefined: complete. AnsweredError: the agent's answer. LinkLost: the connection ended first. Comes also while the stream is paused. */
   over(error: Error | undefined): void;
 }
 
@@ -19,12 +20,22 @@ export class CallerStream implements SocketListener {
   readonly bootId: string;
   readonly features: readonly string[];
   readonly #socket: FramedSocket;
+  readonly #clock: Clock;
   readonly #onClosed: () => void;
   #listener: StreamListener | undefined;
+  #id: number | undefined;
   #over = false;
+  /** Why the agent has ended it by force, until that is delivered. */
+  #forced: AnsweredError | undefined;
+  #cancelForced: () => void = () => undefined;
 
-  constructor(socket: FramedSocket, bootId: string, features: readonly string[], onClosed: () => void) {
+  constructor(
+    socket: FramedSocket,
+    { bootId, features, clock }: { bootId: string; features: readonly string[]; clock: Clock },
+    onClosed: () => void,
+  ) {
     this.#socket = socket;
+    this.#clock = clock;
     this.bootId = bootId;
     this.features = features;
     this.#onClosed = onClosed;
@@ -34,8 +45,14 @@ export class CallerStream implements SocketListener {
     return this.#socket.isClosed;
   }
 
+  /** Under which it was opened; undefined before. */
+  get id(): number | undefined {
+    return this.#id;
+  }
+
   /** Sends OPEN. From here on the guest may have acted. */
   open(
+    streamId: number,
     method: string,
     message: Uint8Array,
     epoch: bigint | undefined,
@@ -46,9 +63,11 @@ export class CallerStream implements SocketListener {
       method,
       message,
       timeoutMs: BigInt(Math.ceil(timeoutMs)),
+      streamId,
       ...(epoch === undefined ? {} : { epoch }),
     });
     this.#socket.send(frameTypes.open, toBinary(OpenSchema, open));
+    this.#id = streamId;
     this.#listener = listener;
   }
 
@@ -80,6 +99,7 @@ export class CallerStream implements SocketListener {
   end(wish: { readonly clientClosed: boolean }): void {
     if (this.isClosed || this.#over || this.#listener === silent) return;
     this.#over = true;
+    this.#cancelForced();
     this.#listener = silent;
     this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { clientClosed: wish.clientClosed })));
     this.#socket.finish();
@@ -97,12 +117,8 @@ export class CallerStream implements SocketListener {
     if (type === frameTypes.message) {
       this.#listener.message(payload);
     } else if (type === frameTypes.end) {
-      const error = errorOf(fromBinary(EndSchema, payload).status);
-      const listener = this.#listener;
-      this.#listener = silent;
-      this.#over = true;
-      this.#socket.destroy();
-      listener.over(error);
+      // A forced end stands, whatever follows it.
+      this.#finish(this.#forced ?? errorOf(fromBinary(EndSchema, payload).status));
     } else {
       throw new LinkProtocolError(`a frame of type ${type} is not the agent's to send`);
     }
@@ -112,11 +128,30 @@ export class CallerStream implements SocketListener {
     this.#listener?.data(bytes);
   }
 
+  /**
+   * The agent has ended the stream by force, and says so by a connection that is never paused. A reader that reads on is given what was
+   * sent before, and END in its place; one that does not is told after 5 s, and what it has not read by then it is not given.
+   */
+  endByForce(payload: Buffer): void {
+    const why = errorOf(fromBinary(EndSchema, payload).status);
+    if (why === undefined) throw new LinkProtocolError("a stream that was ended by force without a reason");
+    if (this.#over || this.#forced !== undefined) return;
+    this.#forced = why;
+    this.#cancelForced = this.#clock.schedule(linkStreamCloseMs, () => this.#finish(why));
+  }
+
   closed(cause: unknown): void {
+    this.#finish(this.#forced ?? new LinkLost("the stream's connection closed before its end", cause));
+    this.#onClosed();
+  }
+
+  #finish(error: Error | undefined): void {
+    this.#cancelForced();
     const listener = this.#listener;
     this.#listener = silent;
-    listener?.over(new LinkLost("the stream's connection closed before its end", cause));
-    this.#onClosed();
+    this.#over = true;
+    this.#socket.destroy();
+    listener?.over(error);
   }
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
-import { type Clock, Deadline, systemClock } from "@holdfast/async";
+import { Deadline, systemClock } from "@holdfast/async";
 import { linkPingEveryMs } from "@holdfast/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { frameTypes } from "./frame.ts";
@@ -9,6 +9,7 @@ import type { FramedSocket } from "./framed-socket.ts";
 import { dial, newClientId } from "./handshake-caller.ts";
 import { LinkClient } from "./link-client.ts";
 import { eventually, listening } from "./loopback.testing.ts";
+import { StepClock } from "./step-clock.testing.ts";
 
 const nothing = Buffer.alloc(0);
 
@@ -95,22 +96,3 @@ describe("a caller that pings and does not read", () => {
     expect(agent.server.connections.proved).toBe(0);
   });
 });
-
-/** A clock that the test moves on. */
-class StepClock implements Clock {
-  #ms = 0;
-  readonly #due = new Set<{ readonly atMs: number; readonly run: () => void }>();
-  now = (): number => this.#ms;
-  monotonicMs = (): number => this.#ms;
-
-  schedule(afterMs: number, run: () => void): () => void {
-    const entry = { atMs: this.#ms + afterMs, run };
-    this.#due.add(entry);
-    return () => this.#due.delete(entry);
-  }
-
-  pass(ms: number): void {
-    this.#ms += ms;
-    for (const entry of [...this.#due]) if (entry.atMs <= this.#ms && this.#due.delete(entry)) entry.run();
-  }
-}

@@ -25,7 +25,7 @@ import { readOwnStatus } from "./probe.ts";
 import { serveReadiness } from "./ready-server.ts";
 import { routeSessions } from "./session/session-routes.ts";
 import { openSessions } from "./session/session-table.ts";
-import { chooseSpawner } from "./spawn/choose-spawner.ts";
+import { chooseSpawners } from "./spawn/choose-spawner.ts";
 import { choosePipes } from "./spawn/pipes.ts";
 
 /** A running agent. */
@@ -33,10 +33,15 @@ export interface Agent {
   readonly port: number;
   /** Admits nothing new, ends what runs, writes the disk out, lets readers have the ends, then closes. */
   stop(): Promise<void>;
+  /** A program is being started in a thread that cannot be ended before the kernel answers, nor can this process exit before that. */
+  isStarting(): boolean;
 }
 
 /** Between the last command's end and the closing of connections: what was sent has left by then. */
 const farewellMs = 250;
+
+/** For what is being started when the agent is told to stop, so that the scans find it. */
+const lastStartsMs = 500;
 
 /** Between the last program's end and the last result: what a leftover holds open is waited for. */
 const lastResultsMs = 2_000;
@@ -69,7 +74,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const helpers = new Set<number>();
   const scope = processScopeOf(`HOLDFAST_GUEST=${config.bootId}`, helpers);
   const quiet = new Quiet();
-  const spawner = chooseSpawner();
+  const { programs: spawner, helpers: helperSpawner, isBusy, givesTerminals } = chooseSpawners();
   const pipes = choosePipes(`${config.readySocket}.pipes`);
   const table = new ExecutionTable({
     workspaceRoot: config.workspaceRoot,
@@ -93,7 +98,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   routeDisk(router, { quiesce: new Quiesce(scope, quiet, systemClock), flush, fence });
   const { bootId, workspaceRoot } = config;
   const needs = { workspaceRoot, environment, clock: systemClock, quiet, spawner, pipes };
-  const sessions = openSessions(needs, stateDirectory, bootId);
+  const sessions = givesTerminals ? openSessions(needs, stateDirectory, bootId) : undefined;
   if (sessions) routeSessions(router, { table: sessions, fence, bootId, clock: systemClock });
   let ownPort = config.port;
   routePorts(router, { fence, ownPort: () => ownPort, isRetired: () => quiet.isRetired });
@@ -115,7 +120,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       unconfirmedExecutions: table.unconfirmed.slice(0, leftoversNamedMax).map(({ wish }) => wish.id),
     }))
     .unary(AgentService.method.probe, async () => ({
-      processStatus: await readOwnStatus({ spawner, pipes, environment, helpers }),
+      processStatus: await readOwnStatus({ spawner: helperSpawner, pipes, environment, helpers }),
     }));
 
   const link = new LinkServer({ token: config.token, bootId: config.bootId, features }, router, systemClock);
@@ -125,8 +130,9 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   return {
     port,
     async stop() {
-      quiet.retire();
+      const started = quiet.retire();
       for (const execution of table.running) execution.expectEnd("agent-stopped");
+      await Promise.race([started, after(lastStartsMs)]);
       await stopGuest(scope, flush);
       const last = [...table.running, ...(sessions?.running ?? [])];
       await Promise.race([Promise.all(last.map(({ ended }) => ended)), after(lastResultsMs)]);
@@ -135,6 +141,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       readiness.close();
       tree[Symbol.dispose]();
     },
+    isStarting: isBusy,
   };
 }
 

@@ -1,5 +1,5 @@
 import { agentStopWatchdogMs } from "@holdfast/contract";
-import { startAgent } from "./agent.ts";
+import { type Agent, startAgent } from "./agent.ts";
 import { readConfig } from "./config.ts";
 
 // A defect in one call must not take the month's processes of others with it.
@@ -16,12 +16,12 @@ try {
     if (stopping) return; // A second SIGTERM changes nothing (G26).
     stopping = true;
     console.error("stopping: ends what runs, writes the disk out, then exits");
-    setTimeout(() => process.exit(0), agentStopWatchdogMs).unref();
+    setTimeout(() => leave(agent), agentStopWatchdogMs).unref();
     agent.stop().then(
-      () => process.exit(0),
+      () => leave(agent),
       (error) => {
         console.error("stopping:", error);
-        process.exit(0);
+        leave(agent);
       },
     );
   });
@@ -29,4 +29,12 @@ try {
 } catch (error) {
   console.error(`the guest agent does not start:\n${error instanceof Error ? error.message : String(error)}`);
   process.exit(1);
+}
+
+/** An exit waits for the agent's threads, and one in a call that the kernel does not answer would keep it for ever. */
+function leave(agent: Agent): void {
+  if (agent.isStarting()) {
+    console.error("stopping: the kernel does not answer a start; the agent ends all the same");
+    process.kill(process.pid, "SIGKILL");
+  } else process.exit(0);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ConformanceCase, fromKubernetes } from "../suite/conformance-case.ts";
 import { at, type Json, listAt, pick, textAt } from "../suite/json.ts";
 import { claimObject, secretObject } from "../suite/objects.ts";
-import { mergePatch } from "../suite/stage.ts";
+import { jsonPatch, mergePatch } from "../suite/stage.ts";
 
 const source = fromKubernetes;
 const briefRefusal = (body: Json): Json =>
@@ -68,13 +68,11 @@ export const otherKinds: readonly ConformanceCase[] = [
     source,
     run: async (stage) => {
       const name = stage.name("claim");
+      // Of a class that is nobody's, so that no cluster binds it first.
       await stage.create("persistentvolumeclaims", claimObject(name));
-      // A cluster that binds by itself may be first: then this is refused, and the claim has its volume all the same.
-      await stage.raw("PATCH", stage.path("persistentvolumeclaims", name), {
-        body: { spec: { volumeName: "conformance-volume" } },
-        type: mergePatch,
-      });
-      assert.ok(textAt(await stage.get("persistentvolumeclaims", name), "spec", "volumeName").length > 0);
+      const named = await stage.merge("persistentvolumeclaims", name, { spec: { volumeName: "conformance-volume" } });
+      assert.equal(at(named, "spec", "volumeName"), "conformance-volume");
+      assert.equal(at(named, "status", "phase"), "Pending");
       const status = { phase: "Bound", accessModes: ["ReadWriteOnce"], capacity: { storage: "1Gi" } };
       const bound = await stage.merge("persistentvolumeclaims", name, { status }, "status");
       assert.equal(at(bound, "status", "phase"), "Bound");
@@ -84,6 +82,51 @@ export const otherKinds: readonly ConformanceCase[] = [
         seen: briefRefusal,
       });
       assert.equal(code, 422);
+    },
+  },
+  {
+    id: "claims/resize",
+    title: "a bound claim of no resizable class is not grown (403) nor made less than it has (422)",
+    source,
+    run: async (stage) => {
+      const name = stage.name("claim");
+      // It names its volume and a class of nobody's, so that no cluster binds it meanwhile.
+      await stage.create("persistentvolumeclaims", claimObject(name, { volumeName: "conformance-volume" }));
+      const ask = (step: string, spec: object, seen?: (body: Json) => Json) =>
+        stage.call(step, "PATCH", stage.path("persistentvolumeclaims", name), {
+          body: { spec },
+          type: mergePatch,
+          ...(seen === undefined ? {} : { seen }),
+        });
+      const storage = (amount: string) => ({ resources: { requests: { storage: amount } } });
+      assert.equal((await ask("grow unbound", storage("2Gi"), briefRefusal)).code, 422);
+      const status = { phase: "Bound", accessModes: ["ReadWriteOnce"], capacity: { storage: "1Gi" } };
+      await stage.merge("persistentvolumeclaims", name, { status }, "status");
+      assert.equal((await ask("grow", storage("2Gi"))).code, 403);
+      assert.equal((await ask("grow by decimals", storage("1100M"))).code, 403);
+      assert.equal((await ask("shrink", storage("1Mi"))).code, 422);
+      assert.equal((await ask("to nothing", storage("0"))).code, 422);
+      assert.equal((await ask("the same", storage("1024Mi"), briefRefusal)).code, 200);
+      assert.equal((await ask("grow and more", { ...storage("2Gi"), volumeMode: "Block" }, briefRefusal)).code, 422);
+      const limits = { resources: { limits: { storage: "9Gi" } } };
+      assert.equal((await ask("limits", limits, briefRefusal)).code, 422);
+    },
+  },
+  {
+    id: "claims/amounts",
+    title: "an amount that is none is 400, one below nothing 422",
+    source,
+    run: async (stage) => {
+      const ask = async (step: string, storage: unknown) => {
+        const body = claimObject(stage.name("claim"), { resources: { requests: { storage } } });
+        return (await stage.call(step, "POST", stage.path("persistentvolumeclaims"), { body })).code;
+      };
+      assert.equal(await ask("spaced", "10 GB"), 400);
+      assert.equal(await ask("unit", "1GB"), 400);
+      assert.equal(await ask("empty", ""), 400);
+      assert.equal(await ask("both", "1e3Gi"), 400);
+      assert.equal(await ask("bool", true), 400);
+      assert.equal(await ask("negative", "-1Gi"), 422);
     },
   },
   {
@@ -191,6 +234,49 @@ export const otherKinds: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "secrets/other-kind",
+    title: "a body of another kind or version is 400, a patch that makes one 422; an empty kind is an absent one",
+    source,
+    run: async (stage) => {
+      const name = stage.name("secret");
+      const path = stage.path("secrets", name);
+      await stage.create("secrets", secretObject(name));
+      const merge = (step: string, body: object) =>
+        stage.call(step, "PATCH", path, { body, type: mergePatch, seen: briefRefusal });
+      assert.equal((await merge("patched kind", { kind: "ConfigMap" })).code, 422);
+      assert.equal((await merge("patched version", { apiVersion: "v2" })).code, 422);
+      assert.equal((await merge("no kind", { kind: null })).code, 200);
+      assert.equal((await merge("empty kind", { kind: "" })).code, 200);
+      assert.equal((await merge("type of a number", { type: 7 })).code, 422);
+      assert.equal((await merge("data of a number", { data: { a: 7 } })).code, 422);
+      assert.equal((await merge("data of a list", { data: [] })).code, 422);
+      assert.equal((await merge("no base64", { data: { a: "%" } })).code, 422);
+      const body = [{ op: "replace", path: "/kind", value: "ConfigMap" }];
+      const json = await stage.call("json patch", "PATCH", path, { body, type: jsonPatch, seen: briefRefusal });
+      assert.equal(json.code, 422);
+      const put = await stage.call("put", "PUT", path, { body: { ...secretObject(name), kind: "ConfigMap" } });
+      assert.equal(put.code, 400);
+      const other = { ...secretObject(stage.name("other")), apiVersion: "v2" };
+      assert.equal((await stage.call("post", "POST", stage.path("secrets"), { body: other })).code, 400);
+    },
+  },
+  {
+    id: "secrets/immutable",
+    title: "a Secret that was made immutable keeps its data and stays so",
+    source,
+    run: async (stage) => {
+      const name = stage.name("secret");
+      await stage.create("secrets", { ...secretObject(name), immutable: true });
+      const merge = (step: string, body: object) =>
+        stage.call(step, "PATCH", stage.path("secrets", name), { body, type: mergePatch });
+      assert.equal((await merge("mutable", { immutable: false })).code, 422);
+      assert.equal((await merge("data", { data: { a: "Yg==" } })).code, 422);
+      assert.equal((await merge("both", { immutable: null, data: { a: "Yg==" } })).code, 422);
+      const labelled = await stage.merge("secrets", name, { metadata: { labels: { a: "1" } } });
+      assert.equal(at(labelled, "metadata", "labels", "a"), "1");
+    },
+  },
+  {
     id: "events/by-object",
     title: "an Event is kept and selected by the object that it is about",
     source,
@@ -282,6 +368,21 @@ export const otherKinds: readonly ConformanceCase[] = [
       const name = stage.name("space");
       const { body } = await stage.call("create", "POST", stage.path("namespaces"), { body: { metadata: { name } } });
       assert.equal(at(body, "status", "phase"), "Active");
+    },
+  },
+  {
+    id: "namespaces/delete-empty",
+    title: "an empty namespace too is Terminating first, and gone when it was seen to be empty",
+    source,
+    needs: ["namespaces"],
+    run: async (stage) => {
+      const name = stage.name("space");
+      await stage.create("namespaces", { metadata: { name } });
+      const { code, body } = await stage.call("delete", "DELETE", stage.path("namespaces", name));
+      assert.equal(code, 200);
+      assert.equal(at(body, "status", "phase"), "Terminating");
+      assert.ok(textAt(body, "metadata", "deletionTimestamp") !== "");
+      await stage.untilGone("namespaces", name);
     },
   },
   {

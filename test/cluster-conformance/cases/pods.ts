@@ -131,6 +131,53 @@ export const pods: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "pods/active-deadline",
+    title: "a pod's deadline may be set and brought forward, not put off, taken away or be less than a second",
+    source,
+    run: async (stage) => {
+      const name = stage.name("pod");
+      await stage.create("pods", podObject(name));
+      const seen = (body: Json): Json =>
+        at(body, "kind") === "Status" ? body : { deadline: at(body, "spec", "activeDeadlineSeconds") ?? null };
+      const change = (step: string, activeDeadlineSeconds: number | null) =>
+        stage.call(step, "PATCH", stage.path("pods", name), {
+          body: { spec: { activeDeadlineSeconds } },
+          type: mergePatch,
+          seen,
+        });
+      assert.equal((await change("set", 100)).code, 200);
+      assert.equal((await change("brought forward", 50)).code, 200);
+      assert.equal((await change("the same", 50)).code, 200);
+      assert.equal((await change("put off", 51)).code, 422);
+      assert.equal((await change("taken away", null)).code, 422);
+      assert.equal((await change("none", 0)).code, 422);
+      assert.equal((await change("before", -1)).code, 422);
+      for (const [step, activeDeadlineSeconds, code] of [
+        ["born with none", 0, 422],
+        ["born with too much", 2 ** 31, 422],
+        ["born with a part", 1.5, 400],
+        ["born with a text", "x", 400],
+      ] as const) {
+        const body = podObject(stage.name("other"), { activeDeadlineSeconds });
+        assert.equal((await stage.call(step, "POST", stage.path("pods"), { body, seen })).code, code);
+      }
+    },
+  },
+  {
+    id: "pods/image-removed",
+    title: "an update that takes an image away is 422, and says so twice",
+    source,
+    run: async (stage) => {
+      const name = stage.name("pod");
+      await stage.create("pods", podObject(name));
+      const { code } = await stage.call("patch", "PATCH", stage.path("pods", name), {
+        body: [{ op: "replace", path: "/spec/containers/0/image", value: "" }],
+        type: jsonPatch,
+      });
+      assert.equal(code, 422);
+    },
+  },
+  {
     id: "pods/status-subresource",
     title: "phase, addresses and conditions are written by the status endpoint alone, by merge patch and PUT",
     source,

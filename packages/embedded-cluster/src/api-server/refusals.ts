@@ -34,6 +34,23 @@ function qualifiedKind(type: ResourceType): string {
 
 export const badRequest = (message: string): ApiStatusError => refusal(400, "BadRequest", message);
 
+interface KindInVersion {
+  readonly kind: string;
+  readonly version: string;
+}
+
+/** A body that cannot be read as the kind that it should be; in a patch, what it makes of the object cannot. */
+export class Undecodable extends ApiStatusError {
+  readonly why: string;
+
+  /** `sent` is what the body says of itself. */
+  constructor(wanted: KindInVersion, why: string, sent = wanted) {
+    const message = `${sent.kind} in version "${sent.version}" cannot be handled as a ${wanted.kind}: ${why}`;
+    super(badRequest(message).status);
+    this.why = why;
+  }
+}
+
 export const unauthorized = (): ApiStatusError => refusal(401, "Unauthorized", "Unauthorized");
 
 export const forbidden = (type: ResourceType, name: string, why: string): ApiStatusError =>

@@ -48,10 +48,7 @@ export class Quiet {
       this.#closed.delete(reason);
     };
     try {
-      if (this.#starting > 0) {
-        this.#idle ??= Promise.withResolvers();
-        await orAborted(this.#idle.promise, signal);
-      }
+      if (this.#starting > 0) await orAborted(this.#noneStarting(), signal);
       signal.throwIfAborted();
     } catch (error) {
       reopen();
@@ -60,9 +57,16 @@ export class Quiet {
     return reopen;
   }
 
-  /** Nothing starts any more: the agent is about to go. */
-  retire(): void {
+  /** Nothing starts any more: the agent is about to go. Resolves once nothing is being started. */
+  retire(): Promise<void> {
     this.#retired = true;
+    return this.#noneStarting();
+  }
+
+  async #noneStarting(): Promise<void> {
+    if (this.#starting === 0) return;
+    this.#idle ??= Promise.withResolvers();
+    await this.#idle.promise;
   }
 
   #refusal(): AnsweredError {

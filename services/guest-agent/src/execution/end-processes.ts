@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { cancelConfirmMs } from "@holdfast/contract";
-import { type Belonging, membersOf, type Process, signalProcess } from "./processes.ts";
+import type { Belonging } from "./belonging.ts";
+import { membersOf } from "./members.ts";
+import { type Process, signalProcess } from "./processes.ts";
 
 const scanFirstMs = 2;
 const scanMaxMs = 40;
@@ -57,16 +59,17 @@ async function untilNone(
 ): Promise<Look> {
   const endsAtMs = performance.now() + forMs;
   for (let waitMs = scanFirstMs; ; waitMs = Math.min(scanMaxMs, waitMs * 2)) {
-    const look = lookAt(command, each);
+    const look = await lookAt(command, each);
     const leftMs = endsAtMs - performance.now();
     if (("left" in look && look.left.length === 0) || leftMs <= 0) return look;
     await delay(Math.min(waitMs, leftMs));
   }
 }
 
-function lookAt(command: Belonging, each: (members: readonly Process[]) => void): Look {
+/** `each` is called in the step in which it was seen. */
+async function lookAt(command: Belonging, each: (members: readonly Process[]) => void): Promise<Look> {
   try {
-    const left = membersOf(command);
+    const left = await membersOf(command);
     each(left);
     return { left };
   } catch (error) {

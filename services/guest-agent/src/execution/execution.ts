@@ -9,12 +9,14 @@ import {
 } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { ExitStatus } from "../spawn/spawner.ts";
+import { type Belonging, belongingOf, leaderGone } from "./belonging.ts";
 import { Drain } from "./drain.ts";
 import { EndingWithdrawn, endProcesses } from "./end-processes.ts";
 import { type LaunchNeeds, launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
+import { membersOf, recentMembersOf } from "./members.ts";
 import { type Channel, OutputLog } from "./output-log.ts";
-import { type Belonging, belongingOf, leaderGone, membersOf, type Process, recentMembersOf } from "./processes.ts";
+import type { Process } from "./processes.ts";
 import { signalGroup } from "./signal-group.ts";
 import type { SignalName } from "./signals.ts";
 import type { StartWish } from "./start-wish.ts";
@@ -176,8 +178,7 @@ export class Execution {
     await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to signal.
     const program = this.#program;
     if (this.#state.t === "ended" || program === undefined) return false;
-    admit();
-    return signalGroup(program.belonging, signal);
+    return signalGroup(program.belonging, signal, admit);
   }
 
   /** Feeds it. Rejects with INVALID_REQUEST where its input was not to be streamed. */
@@ -288,23 +289,30 @@ export class Execution {
   async #makeResult(program: Program): Promise<void> {
     if (this.#leaderExit === undefined || !(await this.#isConfirmed(program))) return;
     let outputOpen = !(await program.drain.wait());
-    if (!(await this.#isConfirmed(program))) return;
     const look = this.wish.killsLeftovers ? membersOf : recentMembersOf;
-    const leftovers = look(program.belonging).slice(0, leftoversNamedMax);
+    let leftovers: readonly Process[];
+    do {
+      if (!(await this.#isConfirmed(program))) return;
+      leftovers = (await look(program.belonging)).slice(0, leftoversNamedMax);
+    } while (this.#ending !== undefined); // It began during the look, and what was seen may be gone by its end.
     if (this.wish.killsLeftovers && leftovers.length > 0) {
       if ((await this.#endAll(program, cancelGraceDefaultMs)).length > 0) return;
       outputOpen = !(await program.drain.wait());
+      if (!(await this.#isConfirmed(program))) return;
     }
     this.#end({ ...this.#leaderExit, message: "", outputOpen, leftovers });
   }
 
-  /** False while something that was told to end is still there. Waits for an ending that is under way. */
+  /** False while something that was told to end is still there. Waits for endings that are under way: none is when it says true. */
   async #isConfirmed(program: Program): Promise<boolean> {
-    await this.#ending?.catch(() => undefined); // Whoever asked for it is told.
-    if (this.#state.t !== "unconfirmed") return true;
-    if (membersOf(program.belonging).length > 0) return false;
-    this.#setState({ t: "running" });
-    return true;
+    for (;;) {
+      await this.#ending?.catch(() => undefined); // Whoever asked for it is told.
+      if (this.#state.t === "unconfirmed") {
+        if ((await membersOf(program.belonging)).length > 0) return false;
+        if (this.#ending === undefined && this.#state.t === "unconfirmed") this.#setState({ t: "running" });
+      }
+      if (this.#ending === undefined) return true;
+    }
   }
 
   #endAll(program: Program, graceMs: number, admit = (): void => undefined): Promise<readonly Process[]> {

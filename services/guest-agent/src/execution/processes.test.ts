@@ -2,17 +2,9 @@ import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { eventually } from "../testing/agent-process.testing.ts";
-import {
-  type Belonging,
-  belongingOf,
-  isGone,
-  membersOf,
-  nowTicks,
-  type Process,
-  readProcess,
-  recentMembersOf,
-  signalProcess,
-} from "./processes.ts";
+import { type Belonging, belongingOf } from "./belonging.ts";
+import { membersOf, recentMembersOf } from "./members.ts";
+import { isGone, nowTicks, type Process, readProcess, signalProcess } from "./processes.ts";
 
 const marker = "HOLDFAST_EXECUTION=processes.test/1";
 
@@ -24,10 +16,14 @@ function leader(text: string): Belonging {
     env: { ...process.env, HOLDFAST_EXECUTION: marker.split("=")[1] },
   });
   const command = belongingOf(child.pid ?? 0, marker);
-  onTestFinished(() => {
-    for (const member of membersOf(command)) signalProcess(member, "SIGKILL");
-  });
+  endsWithTest(command);
   return command;
+}
+
+function endsWithTest(command: Belonging): void {
+  onTestFinished(async () => {
+    for (const member of await membersOf(command)) signalProcess(member, "SIGKILL");
+  });
 }
 
 const isLater =
@@ -35,35 +31,40 @@ const isLater =
   ({ startTicks }: Process): boolean =>
     startTicks > (command.leaderGoneTicks ?? Number.POSITIVE_INFINITY);
 
-const namesOf = (command: Belonging): string[] =>
-  membersOf(command)
-    .map(({ name }) => name)
-    .sort();
+const namesOf = async (command: Belonging, look = membersOf): Promise<string[]> =>
+  (await look(command)).map(({ name }) => name).sort();
 
 describe("the processes of a command", () => {
   it("are its session, what left it with the marker, and what descends from either", async () => {
     const command = leader("sleep 301 & setsid sleep 302 & env -i setsid sleep 303 & sleep 304");
-    await eventually(() => membersOf(command).filter(({ name }) => name === "sleep").length === 4);
+    await eventually(async () => (await namesOf(command)).filter((name) => name === "sleep").length === 4);
     const foreign = spawn("sleep", ["305"], { detached: true, stdio: "ignore" });
     onTestFinished(() => void foreign.kill("SIGKILL"));
-    expect(membersOf(command).some(({ pid }) => pid === foreign.pid)).toBe(false);
-    const recentNames = (looked: Belonging) =>
-      recentMembersOf(looked)
-        .map(({ name }) => name)
-        .sort();
-    expect(recentNames(command)).toEqual(namesOf(command));
-    expect(recentNames({ ...command, pidLap: -1 })).toEqual(namesOf(command));
+    expect((await membersOf(command)).some(({ pid }) => pid === foreign.pid)).toBe(false);
+    expect(await namesOf(command, recentMembersOf)).toEqual(await namesOf(command));
+    expect(await namesOf({ ...command, pidLap: -1 }, recentMembersOf)).toEqual(await namesOf(command));
+  });
+
+  it("G9 are looked for once for all who ask at the same moment, and anew for who asks later", async () => {
+    const command = leader("exec sleep 301");
+    // The object tells whether it was read once.
+    const seen = () => Promise.all(Array.from({ length: 8 }, async () => (await membersOf(command))[0] ?? fail()));
+    const [first, ...others] = await seen();
+    expect(others.every((other) => other === first)).toBe(true);
+    const [later] = await seen();
+    expect(later).toMatchObject({ pid: command.leader });
+    expect(later).not.toBe(first);
   });
 
   it("are not those of a later session under the same number", async () => {
     const command = leader("sleep 301 & sleep 302");
-    await eventually(() => namesOf(command).filter((name) => name === "sleep").length === 2);
+    await eventually(async () => (await namesOf(command)).filter((name) => name === "sleep").length === 2);
     const earlier = {
       ...command,
       leaderStartTicks: command.leaderStartTicks - 100,
       marker: "HOLDFAST_EXECUTION=earlier",
     };
-    expect(membersOf(earlier)).toEqual([]);
+    expect(await membersOf(earlier)).toEqual([]);
   });
 
   it("are not what a stranger's daemon left in a later session under the same number", async () => {
@@ -72,36 +73,37 @@ describe("the processes of a command", () => {
     const leaderStartTicks = readProcess(leader)?.startTicks ?? 0;
     const theirs = belongingOf(leader, "HOLDFAST_EXECUTION=stranger");
     await new Promise((resolve) => daemon.once("exit", resolve));
-    onTestFinished(() => {
-      for (const member of membersOf(theirs)) signalProcess(member, "SIGKILL");
-    });
-    await eventually(() => namesOf(theirs).includes("sleep"));
+    endsWithTest(theirs);
+    await eventually(async () => (await namesOf(theirs)).includes("sleep"));
     const earlier = {
       ...theirs,
       leaderStartTicks: leaderStartTicks - 200,
       leaderGoneTicks: leaderStartTicks - 100,
       marker: "HOLDFAST_EXECUTION=earlier",
     };
-    expect(membersOf(earlier)).toEqual([]);
+    expect(await membersOf(earlier)).toEqual([]);
   });
 
   it("are still its session's when the leader has gone, also those without the marker that began later", async () => {
     const command = leader("env -i sh -c 'sleep 0.2; sleep 301; true' & sleep 0.05");
     await eventually(() => isGone(readProcess(command.leader)));
     command.leaderGoneTicks = nowTicks();
-    await eventually(() => namesOf(command).join() === "sh,sleep" && membersOf(command).some(isLater(command)));
+    await eventually(async () => {
+      const members = await membersOf(command);
+      return members.length === 2 && (await namesOf(command)).join() === "sh,sleep" && members.some(isLater(command));
+    });
   });
 
   it("are its session's too when they began in the very tick in which the leader went", async () => {
     const command = leader("env -i sleep 304 & sleep 0.05");
-    await eventually(() => isGone(readProcess(command.leader)) && namesOf(command).join() === "sleep");
-    command.leaderGoneTicks = membersOf(command)[0]?.startTicks ?? 0;
-    expect(namesOf(command)).toEqual(["sleep"]);
+    await eventually(async () => isGone(readProcess(command.leader)) && (await namesOf(command)).join() === "sleep");
+    command.leaderGoneTicks = (await membersOf(command))[0]?.startTicks ?? 0;
+    expect(await namesOf(command)).toEqual(["sleep"]);
   });
 
   it("do not count when they are zombies", async () => {
     const command = leader("exit 0");
-    await eventually(() => membersOf(command).length === 0);
+    await eventually(async () => (await membersOf(command)).length === 0);
     expect(isGone(undefined)).toBe(true);
     expect(isGone({ ...(readProcess(process.pid) ?? fail()), state: "Z" })).toBe(true);
     expect(isGone(readProcess(process.pid))).toBe(false);
@@ -110,7 +112,7 @@ describe("the processes of a command", () => {
   it("are read whatever their name holds", async () => {
     onTestFinished(() => rmSync("/tmp/h) S 1 (f", { force: true }));
     const command = leader("cp $(command -v sleep) '/tmp/h) S 1 (f' && exec '/tmp/h) S 1 (f' 301");
-    await eventually(() => namesOf(command).includes("h) S 1 (f"));
+    await eventually(async () => (await namesOf(command)).includes("h) S 1 (f"));
     expect(readProcess(command.leader)).toMatchObject({ session: command.leader, parent: process.pid });
   });
 

@@ -45,7 +45,10 @@ export function routePorts(router: Router, { fence, ownPort, isRetired }: PortsS
     let forget = (): void => undefined;
     try {
       // Judged in the step in which it is dialled, and ended when another holder takes the guest.
-      forget = fence.onRaise(epoch, (why) => tunnel.end(why));
+      forget = fence.onRaise(epoch, (why) => {
+        stream.endByForce(why);
+        tunnel.end(why);
+      });
       await tunnel.run();
     } finally {
       forget();

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { leftoversNamedMax, sessionKillAnswerMs } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
-import { type Belonging, membersOf, type Process, signalProcess } from "../execution/processes.ts";
+import type { Belonging } from "../execution/belonging.ts";
+import { membersOf } from "../execution/members.ts";
+import { type Process, signalProcess } from "../execution/processes.ts";
 import type { Session } from "./session.ts";
 
 const scanFirstMs = 2;
@@ -17,8 +19,8 @@ export async function endSession(session: Session, signal: NodeJS.Signals, admit
   if (belonging === undefined) return; // It never ran.
   const endsAtMs = performance.now() + sessionKillAnswerMs;
   for (let waitMs = scanFirstMs; ; waitMs = Math.min(scanMaxMs, waitMs * 2)) {
+    const left = await look(belonging, wish.id);
     admit();
-    const left = look(belonging, wish.id);
     for (const member of left) signalProcess(member, signal);
     if (left.length === 0 || signal !== "SIGKILL") break;
     const restMs = endsAtMs - performance.now();
@@ -31,9 +33,9 @@ export async function endSession(session: Session, signal: NodeJS.Signals, admit
   late.abort();
 }
 
-function look(belonging: Belonging, id: string): readonly Process[] {
+async function look(belonging: Belonging, id: string): Promise<readonly Process[]> {
   try {
-    return membersOf(belonging);
+    return await membersOf(belonging);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new AnsweredError(

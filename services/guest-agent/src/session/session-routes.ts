@@ -10,14 +10,13 @@ import {
 } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import type { Clock } from "@holdfast/async";
 import {
-  linkStreamCloseMs,
   sessionInputMaxBytes,
   sessionReadDefaultBytes,
   sessionReadMaxBytes,
   sessionReadWaitMaxMs,
 } from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type CallContext, type Router } from "@holdfast/guest-link";
-import { membersOf } from "../execution/processes.ts";
+import { membersOf } from "../execution/members.ts";
 import { parseSignal } from "../execution/signals.ts";
 import { invalid } from "../execution/start-wish.ts";
 import { expectBoot } from "../expect-boot.ts";
@@ -61,7 +60,7 @@ export function routeSessions(router: Router, served: SessionsServed): void {
     })
     .unary(method.signalSession, async (request, { epoch }) => {
       const session = required(request.sessionId);
-      signalForeground(session, request, () => fence.admit(epoch));
+      await signalForeground(session, request, () => fence.admit(epoch));
       return {};
     })
     .unary(method.killSession, async (request, { epoch }) => {
@@ -86,7 +85,7 @@ export function routeSessions(router: Router, served: SessionsServed): void {
 }
 
 async function attach(served: SessionsServed, request: AttachSessionRequest, stream: AgentStream): Promise<void> {
-  const { table, fence, bootId, clock } = served;
+  const { table, fence, bootId } = served;
   const session = table.require(parseSessionId(request.sessionId)); // Before the boot id: a lost session says more.
   expectBoot(request.expectedBootId, bootId);
   const mode = request.mode === AttachMode.OBSERVE ? "observe" : "exclusive";
@@ -97,9 +96,8 @@ async function attach(served: SessionsServed, request: AttachSessionRequest, str
   const follower = new SessionFollower(session, stream, fromOffset);
   const attached = {
     end(why: AnsweredError): void {
+      stream.endByForce(why);
       follower.end(why);
-      // A caller that does not read cannot hold the connection: it is told when it comes back with its attachment's id.
-      clock.schedule(linkStreamCloseMs, () => stream.destroy(why));
     },
   };
   // A session that has ended is read to its end, and has no attachments any more.
@@ -152,13 +150,13 @@ async function write(session: Session, fence: Fence, request: WriteSessionReques
 }
 
 /** To the process group in the foreground, if it is the session's: a group's number may be another's by now. */
-function signalForeground(session: Session, request: SignalSessionRequest, admit: () => void): void {
+async function signalForeground(session: Session, request: SignalSessionRequest, admit: () => void): Promise<void> {
   const signal = parseSignal(request.signal);
   if (request.attachmentId !== "") session.attachments.requireExclusive(request.attachmentId);
   const { foregroundGroup: group, belonging } = session;
   if (session.exit !== undefined || group === undefined || belonging === undefined) return;
-  const isOurs = membersOf(belonging).some((member) => member.group === group && member.session === belonging.leader);
-  if (!isOurs) return;
+  const members = await membersOf(belonging);
+  if (!members.some((member) => member.group === group && member.session === belonging.leader)) return;
   admit();
   try {
     process.kill(-group, signal);

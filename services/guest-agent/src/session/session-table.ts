@@ -7,7 +7,6 @@ import { LogBudget } from "../execution/log-budget.ts";
 import { directoryOf } from "../execution/start-wish.ts";
 import { loadKoffi } from "../libc/koffi.ts";
 import { terminalCallsOf } from "../libc/terminal-calls.ts";
-import { PosixSpawner } from "../spawn/posix-spawner.ts";
 import type { SessionCalls } from "./launch-session.ts";
 import { Session } from "./session.ts";
 import { SessionIds } from "./session-ids.ts";
@@ -23,7 +22,7 @@ export interface SessionTableOptions {
 }
 
 /**
- * The table of this agent process. Undefined where terminals cannot be made: without the addon, or with a C library that lacks something.
+ * The table of this agent process. Undefined where terminals cannot be made, which takes the addon; `spawner` starts programs on them.
  * Throws when it cannot be known which sessions former processes had.
  */
 export function openSessions(
@@ -32,7 +31,7 @@ export function openSessions(
   bootId: string,
 ): SessionTable | undefined {
   const koffi = loadKoffi();
-  if (koffi === undefined || !(needs.spawner instanceof PosixSpawner)) return undefined;
+  if (koffi === undefined) return undefined;
   const { spawner, pipes, ...options } = needs;
   const calls = { spawner, pipes, terminals: terminalCallsOf(koffi) };
   return new SessionTable({ ...options, calls, ids: new SessionIds(stateDirectory, bootId) });

@@ -1,9 +1,9 @@
 import type { Clock } from "@holdfast/async";
 import { attachmentKeptMs, drainDefaultMs, sessionRingMaxBytes } from "@holdfast/contract";
+import { type Belonging, belongingOf, leaderGone } from "../execution/belonging.ts";
 import { Drain } from "../execution/drain.ts";
 import type { LogBudget } from "../execution/log-budget.ts";
 import { OutputLog } from "../execution/output-log.ts";
-import { type Belonging, belongingOf, leaderGone } from "../execution/processes.ts";
 import type { TerminalSize } from "../libc/terminal-calls.ts";
 import type { ExitStatus } from "../spawn/spawner.ts";
 import { Attachments } from "./attachments.ts";

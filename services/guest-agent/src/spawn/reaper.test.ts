@@ -42,6 +42,26 @@ describe("the reaper", () => {
     );
   });
 
+  it("B17 loses none that ended before its pid was known, nor takes it while whoever started it looks at it", async () => {
+    const kernel = new Kernel();
+    const before = process.listeners("SIGCHLD");
+    const reaper = new Reaper(kernel);
+    const look = process.listeners("SIGCHLD").find((listener) => !before.includes(listener));
+    if (look === undefined) throw new Error("it does not listen");
+    process.off("SIGCHLD", look);
+    const known = reaper.exitOf(1);
+    kernel.ended.set(2, 5 << 8); // Nobody has told of it, and it stands before the other.
+    kernel.ended.set(1, 3 << 8);
+    look("SIGCHLD");
+    expect(await known).toEqual({ code: 3 });
+    expect([...kernel.ended.keys()]).toEqual([2]);
+    const late = reaper.exitOf(2); // Its SIGCHLD was the one above.
+    await Promise.resolve();
+    expect([...kernel.ended.keys()]).toEqual([2]);
+    expect(await late).toEqual({ code: 5 });
+    expect([...kernel.ended.keys()]).toEqual([]);
+  });
+
   it("says that a child ended although its status is lost, and tells signals by name", async () => {
     const kernel = new Kernel();
     const before = process.listeners("SIGCHLD");

@@ -28,12 +28,19 @@ export class Reaper {
     process.on("SIGCHLD", () => this.#look());
   }
 
-  /** Of a child that was made in the same synchronous step: its end has not been looked for yet. */
+  /**
+   * Of a child of which nobody was told before. If it has ended already it is taken, but not before the steps that follow this one: whoever
+   * started it can look at it by its pid until then.
+   */
   exitOf(pid: number): Promise<ExitStatus> {
-    return new Promise((resolve) => this.#running.set(pid, resolve));
+    return new Promise((resolve) => {
+      this.#running.set(pid, resolve);
+      // Its SIGCHLD may have come when its pid was not known here.
+      setImmediate(() => this.#running.has(pid) && this.#lookAt(pid));
+    });
   }
 
-  /** One after the other as the kernel names them; past one of Node's own, which hides others, by asking for each. */
+  /** One after the other as the kernel names them; past one of Node's own, or not known yet, which hides others, by asking for each. */
   #look(): void {
     for (let pid = this.#calls.anyEnded(); pid !== undefined; pid = this.#calls.anyEnded()) {
       if (this.#running.has(pid) && this.#lookAt(pid)) continue;

@@ -14,12 +14,15 @@ import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { addon } from "../testing/addon.testing.ts";
+import { addon, startThread } from "../testing/addon.testing.ts";
 import { FifoPipes } from "./fifo-pipes.ts";
 import { NodeSpawner } from "./node-spawner.ts";
 import { choosePipes, type Pipes } from "./pipes.ts";
+import { waitCallsOf } from "./posix-calls.ts";
 import { PosixSpawner } from "./posix-spawner.ts";
+import { Reaper } from "./reaper.ts";
 import type { ExitStatus, ProgramStart, Spawner } from "./spawner.ts";
+import { ThreadSpawner } from "./thread-spawner.ts";
 
 function directory(): string {
   const path = realpathSync(mkdtempSync(join(tmpdir(), "holdfast-spawn-test-")));
@@ -48,13 +51,21 @@ function inheritable(): number[] {
     .map(Number);
 }
 
-/** Both ways of starting programs keep the same promises. */
+/** All ways of starting programs keep the same promises. */
 const ways: readonly [string, () => Promise<{ spawner: Spawner; pipes: (path: string) => Pipes }>][] = [
   [
     "posix_spawn",
     async () => {
       const koffi = await addon();
       return { spawner: new PosixSpawner(koffi), pipes: (path) => choosePipes(path, koffi) };
+    },
+  ],
+  [
+    "posix_spawn in a thread",
+    async () => {
+      const koffi = await addon();
+      const spawner = new ThreadSpawner(new Reaper(waitCallsOf(koffi)), await startThread());
+      return { spawner, pipes: (path) => choosePipes(path, koffi) };
     },
   ],
   ["Node", async () => ({ spawner: new NodeSpawner(), pipes: (path) => new FifoPipes(path) })],

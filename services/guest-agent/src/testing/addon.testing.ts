@@ -13,3 +13,8 @@ export async function addon(): Promise<Koffi> {
     return require(join(directory, "koffi-musl.node")); // Another C library.
   }
 }
+
+/** The file of the thread that starts programs, as the bundle has it. */
+export async function startThread(): Promise<string> {
+  return join((await bundleGuestAgent()).directory, "start-thread.mjs");
+}

@@ -121,9 +121,9 @@ export function pidOf(child: ChildProcess): number {
 }
 
 /** Resolves once it holds; polls, since it is about another process. */
-export async function eventually(holds: () => boolean, withinMs = 5_000): Promise<void> {
+export async function eventually(holds: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
   const endsAt = performance.now() + withinMs;
-  while (!holds()) {
+  while (!(await holds())) {
     if (performance.now() > endsAt) throw new Error(`did not become true within ${withinMs} ms: ${holds}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }

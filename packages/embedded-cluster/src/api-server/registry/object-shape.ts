@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, stringIn } from "../../json.ts";
 import type { KubeObject, ObjectMeta, OwnerReference } from "../../resource-api.ts";
-import { badRequest, otherKind } from "../refusals.ts";
+import { badRequest, otherKind, Undecodable } from "../refusals.ts";
 import { apiVersionOf, type ResourceType } from "../resource-types.ts";
 import { goKindOf } from "./go-json.ts";
 
@@ -10,8 +10,8 @@ import { goKindOf } from "./go-json.ts";
  */
 export function readObject(type: ResourceType, body: unknown): KubeObject {
   if (!isObject(body)) throw badRequest("the request body is not an object");
-  const apiVersion = body.apiVersion ?? apiVersionOf(type);
-  const kind = body.kind ?? type.kind;
+  const apiVersion = given(type, body.apiVersion) ?? apiVersionOf(type);
+  const kind = given(type, body.kind) ?? type.kind;
   assertKind(type, body, String(apiVersion), String(kind));
   const { apiVersion: _a, kind: _k, metadata, ...members } = body;
   try {
@@ -20,13 +20,22 @@ export function readObject(type: ResourceType, body: unknown): KubeObject {
     if (!(error instanceof Malformed)) throw error;
     const path = type.custom ? error.member : `metadata.${error.member}`;
     const why = `json: cannot unmarshal ${goKindOf(error.value)} into Go struct field ObjectMeta.${path} of type ${error.goType}`;
-    throw badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: ${why}`);
+    throw new Undecodable(type, why);
   }
+}
+
+/** Of a built-in kind an empty kind or version is an absent one. */
+function given(type: ResourceType, value: unknown): unknown {
+  return value === "" && !type.custom ? undefined : value;
 }
 
 /** The real server tells a custom kind from another by its rules, and a built-in one by its conversions. */
 function assertKind(type: ResourceType, body: JsonObject, apiVersion: string, kind: string): void {
   const expected = apiVersionOf(type);
+  if (apiVersion !== expected && !type.custom) {
+    const why = `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)} in scheme "pkg/runtime/scheme.go:111"`;
+    throw new Undecodable(type, why, { kind, version: apiVersion.slice(apiVersion.lastIndexOf("/") + 1) });
+  }
   if (apiVersion !== expected) {
     throw badRequest(
       `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
@@ -36,7 +45,7 @@ function assertKind(type: ResourceType, body: JsonObject, apiVersion: string, ki
   if (type.custom) throw otherKind(type, kind, stringIn(body.metadata, "name") ?? "");
   const internal = `(${type.group === "" ? "core" : type.group.split(".")[0]}.${type.kind})`;
   const why = `converting (${type.version}.${kind}) to ${internal}: unknown conversion`;
-  throw badRequest(`${kind} in version "${type.version}" cannot be handled as a ${type.kind}: ${why}`);
+  throw new Undecodable(type, why, { kind, version: type.version });
 }
 
 /** A member of the metadata that is of another type than it must be. */

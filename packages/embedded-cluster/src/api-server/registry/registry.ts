@@ -8,12 +8,14 @@ import {
   forbidden,
   internalError,
   invalid,
+  invalidPatch,
   namespaceTerminating,
   notFound,
   otherUid,
   staleResourceVersion,
   stillTerminating,
   tooLargeResourceVersion,
+  Undecodable,
   unforeseen,
   versionRequired,
 } from "../refusals.ts";
@@ -132,9 +134,16 @@ export class Registry {
     const current = this.#read(target);
     const patched = applyPatchTo(current.object, type, body);
     inspect?.(patched);
-    const sent = readObject(target.type, patched);
-    this.#assertSameUid(target, current.object, sent);
-    return this.#replace(target, current, sent, subresource);
+    try {
+      const sent = readObject(target.type, patched);
+      this.#assertSameUid(target, current.object, sent);
+      return this.#replace(target, current, sent, subresource);
+    } catch (error) {
+      // The body was a patch that could be read: what cannot be is what it makes of the object.
+      throw error instanceof Undecodable && !target.type.custom
+        ? invalidPatch(JSON.stringify(patched), error.why)
+        : error;
+    }
   }
 
   /** Takes a Binding: gives a pod to a node. */
@@ -151,7 +160,7 @@ export class Registry {
     }
     const current = this.#read(target);
     assertPreconditions(type, current.object, wish);
-    if (type.kind === "Namespace") return this.#deleteNamespace(target, current);
+    if (type.kind === "Namespace") return this.#deleteNamespace(current);
     const plan = planDeletion(type, current.object, wish, this.#now());
     if (plan.t === "remove") {
       return { object: this.#commit("DELETED", current.stored, plan.object, current.stored.body), removed: true };
@@ -281,6 +290,8 @@ export class Registry {
 
     const next = subresource === "status" ? withStatusOf(type, sent, old) : withSpecOf(type, sent, old);
     this.#assertValid(type, next, old, subresource === "status" ? [] : deletionStampCauses(sent, old));
+    const why = rulesOf(type).forbids?.(next, old);
+    if (why !== undefined) throw forbidden(type, name, why);
     return this.#settle(stored, old, next);
   }
 
@@ -316,15 +327,12 @@ export class Registry {
     return this.#commit("MODIFIED", stored, next, stored.body);
   }
 
-  #deleteNamespace(
-    target: Target,
-    current: { stored: StoredObject; object: KubeObject },
-  ): { object: KubeObject; removed: boolean } {
-    const { stored, object } = current;
+  /** Begins to: an empty one too goes by whoever empties it. */
+  #deleteNamespace({ stored, object }: { stored: StoredObject; object: KubeObject }): {
+    object: KubeObject;
+    removed: boolean;
+  } {
     if (object.metadata.deletionTimestamp !== undefined) return { object, removed: false };
-    if (this.#store.countInNamespace(target.name) === 0) {
-      return { object: this.#commit("DELETED", stored, object, stored.body), removed: true };
-    }
     const terminating = {
       ...object,
       metadata: { ...object.metadata, deletionTimestamp: rfc3339(this.#now()) },

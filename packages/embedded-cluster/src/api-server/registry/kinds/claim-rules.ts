@@ -2,13 +2,15 @@ import { isDeepStrictEqual } from "node:util";
 import type { StatusCause } from "../../../api-status-error.ts";
 import { isObject, type JsonObject, listIn, valueAt } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { unsupportedValue } from "../../refusals.ts";
+import { forbiddenField, Undecodable, unsupportedValue } from "../../refusals.ts";
 import { invalidValue, required } from "../metadata-rules.ts";
-import { canonicalQuantity } from "../quantity.ts";
+import { amountOf, canonicalQuantity, quantityRule } from "../quantity.ts";
 import type { KindRules } from "./kind-rules.ts";
 
 /** Keeps a claim until no pod uses it, as the real cluster's storage-object-in-use protection does. */
 export const claimProtectionFinalizer = "kubernetes.io/pvc-protection";
+
+const self = { kind: "PersistentVolumeClaim", version: "v1" };
 
 export const claimRules: KindRules = {
   withDefaults: (claim) =>
@@ -24,6 +26,10 @@ export const claimRules: KindRules = {
     status: { phase: "Pending" },
   }),
   validate: (claim, old) => [...specCauses(claim), ...(old === undefined ? [] : fixedCauses(claim, old))],
+  forbids: (claim, old) =>
+    amountOf(requestedOf(claim)) > amountOf(requestedOf(old))
+      ? "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+      : undefined,
 };
 
 /** Amounts are stored as the real server writes them: 1024Mi becomes 1Gi. */
@@ -31,25 +37,43 @@ function withCanonicalRequests(spec: JsonObject): JsonObject {
   const requests = valueAt(spec, "resources.requests");
   if (!isObject(requests) || !isObject(spec.resources)) return spec;
   const canonical = Object.fromEntries(
-    Object.entries(requests).map(([resource, amount]) => [resource, canonicalQuantity(amount)]),
+    Object.entries(requests).map(([resource, amount]) => {
+      if (Number.isNaN(amountOf(amount))) throw new Undecodable(self, quantityRule);
+      return [resource, canonicalQuantity(amount)];
+    }),
   );
   return { ...spec, resources: { ...spec.resources, requests: canonical } };
 }
 
 const accessModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/** What the size may become is decided by whoever resizes; nothing here does, so only the volume may be filled in once. */
+const immutableRule =
+  "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+/** The volume may be filled in once; a bound claim's size is for whoever resizes (`forbids`), and never less than there is. */
 function fixedCauses(claim: KubeObject, old: KubeObject): StatusCause[] {
   const before = isObject(old.spec) ? old.spec : {};
   const after = isObject(claim.spec) ? claim.spec : {};
+  const isBound = valueAt(old, "status.phase") === "Bound";
   const fixed = (spec: JsonObject): JsonObject => {
-    const { volumeName, ...rest } = spec;
+    const { volumeName, ...rest } = isBound ? withoutStorage(spec) : spec;
     return { ...rest, ...((before.volumeName ?? "") === "" ? {} : { volumeName }) };
   };
-  if (isDeepStrictEqual(fixed(after), fixed(before))) return [];
-  const message =
-    "Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-  return [{ reason: "FieldValueForbidden", field: "spec", message }];
+  const causes = isDeepStrictEqual(fixed(after), fixed(before)) ? [] : [forbiddenField("spec", immutableRule)];
+  const [wanted, had] = [amountOf(requestedOf(claim)), amountOf(requestedOf(old))];
+  if (wanted < had && wanted <= amountOf(valueAt(old, "status.capacity.storage") ?? "0") && isBound)
+    causes.push(forbiddenField("spec.resources.requests.storage", "field can not be less than status.capacity"));
+  return causes;
+}
+
+function withoutStorage(spec: JsonObject): JsonObject {
+  const requests = valueAt(spec, "resources.requests");
+  if (!isObject(spec.resources) || !isObject(requests)) return spec;
+  return { ...spec, resources: { ...spec.resources, requests: { ...requests, storage: "" } } };
+}
+
+function requestedOf(claim: KubeObject): unknown {
+  return valueAt(claim, "spec.resources.requests.storage");
 }
 
 function specCauses(claim: KubeObject): StatusCause[] {
@@ -63,7 +87,8 @@ function specCauses(claim: KubeObject): StatusCause[] {
   }
   const storage = valueAt(claim.spec, "resources.requests.storage");
   if (storage === undefined) causes.push(required("spec.resources[storage]"));
-  else if (storage === "0") causes.push(invalidValue("spec.resources[storage]", storage, "must be greater than zero"));
+  else if (amountOf(storage) <= 0)
+    causes.push(invalidValue("spec.resources[storage]", storage, "must be greater than zero"));
   const volumeModes = ["Block", "Filesystem"];
   const { volumeMode } = claim.spec;
   if (!volumeModes.includes(String(volumeMode))) {

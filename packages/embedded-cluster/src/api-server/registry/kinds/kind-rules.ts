@@ -22,6 +22,8 @@ export interface KindRules {
   readonly unknownFields?: (body: unknown) => string[];
   /** What is wrong with an object; `old` is there on update. */
   readonly validate?: (object: KubeObject, old: KubeObject | undefined) => StatusCause[];
+  /** Why a valid update is forbidden, as admission finds after validation. */
+  readonly forbids?: (object: KubeObject, old: KubeObject) => string | undefined;
   /** What the server adds to the causes that it has found. */
   readonly remark?: (causes: readonly StatusCause[]) => StatusCause[];
 }

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { StatusCause } from "../../../api-status-error.ts";
 import { isObject, type JsonObject, listIn, stringIn, valueAt } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { unsupportedValue } from "../../refusals.ts";
+import { Undecodable, unsupportedValue } from "../../refusals.ts";
+import { goKindOf } from "../go-json.ts";
 import { duplicate, invalidValue, labelRule, required } from "../metadata-rules.ts";
 import { conform } from "../schema/conform.ts";
 import { podSpecOf, readKindSchema } from "../schema/structural-schema.ts";
@@ -27,6 +28,7 @@ const specDefaults: JsonObject = {
 export const podRules: KindRules = {
   withDefaults: (pod) => {
     const { spec: sent = {} } = pod;
+    assertWholeSeconds(valueAt(sent, "activeDeadlineSeconds"));
     const spec = conform(podSpecSchema, sent);
     return isObject(spec) ? { ...pod, spec: { ...specDefaults, ...withContainerDefaults(spec) } } : pod;
   },
@@ -35,7 +37,11 @@ export const podRules: KindRules = {
     ...(isObject(body) ? unknownFields(podSpecSchema, body.spec, "spec") : []),
   ],
   initialised: (pod) => ({ ...pod, status: { phase: "Pending", qosClass: "BestEffort" } }),
-  validate: (pod, old) => [...specCauses(pod), ...(old === undefined ? [] : immutableCauses(pod, old))],
+  validate: (pod, old) => [
+    ...specCauses(pod),
+    ...deadlineCauses(pod, old),
+    ...(old === undefined ? [] : [...imageCauses(pod), ...immutableCauses(pod, old)]),
+  ],
 };
 
 function withContainerDefaults(spec: JsonObject): JsonObject {
@@ -115,6 +121,45 @@ function containerCauses(
       ...lost,
     ];
   });
+}
+
+function assertWholeSeconds(value: unknown): void {
+  if (value === undefined || value === null || Number.isSafeInteger(value)) return;
+  const found = typeof value === "number" ? `number ${value}` : goKindOf(value);
+  const why = `json: cannot unmarshal ${found} into Go struct field PodSpec.spec.activeDeadlineSeconds of type int64`;
+  throw new Undecodable({ kind: "Pod", version: "v1" }, why);
+}
+
+const maxInt32 = 2 ** 31 - 1;
+
+/** A deadline may be set and brought forward, never put off or taken away. */
+function deadlineCauses(pod: KubeObject, old: KubeObject | undefined): StatusCause[] {
+  const field = "spec.activeDeadlineSeconds";
+  const wanted = valueAt(pod, field) ?? undefined;
+  const before = valueAt(old, field) ?? undefined;
+  if (wanted === undefined)
+    return before === undefined
+      ? []
+      : [invalidValue(field, null, "must not update from a positive integer to nil value")];
+  const seconds = Number(wanted);
+  const causes: StatusCause[] = [];
+  if (seconds < 1 || seconds > maxInt32)
+    causes.push(invalidValue(field, wanted, `must be between 1 and ${maxInt32}, inclusive`));
+  if (old === undefined || wanted === before) return causes;
+  if (seconds < 0 || seconds > maxInt32)
+    causes.push(invalidValue(field, wanted, `must be between 0 and ${maxInt32}, inclusive`));
+  else if (before !== undefined && seconds > Number(before))
+    causes.push(invalidValue(field, wanted, "must be less than or equal to previous value"));
+  return causes;
+}
+
+/** An update's images are looked at once more: a missing one is listed twice. */
+function imageCauses(pod: KubeObject): StatusCause[] {
+  return ["initContainers", "containers"].flatMap((member) =>
+    listIn(pod.spec, member).flatMap((container, index) =>
+      (stringIn(container, "image") ?? "") === "" ? [required(`spec.${member}[${index}].image`)] : [],
+    ),
+  );
 }
 
 function notFoundCause(field: string, value: string): StatusCause {

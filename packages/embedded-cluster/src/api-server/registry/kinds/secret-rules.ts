@@ -2,10 +2,13 @@ import { isDeepStrictEqual } from "node:util";
 import type { StatusCause } from "../../../api-status-error.ts";
 import { isObject, type JsonObject } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
-import { badRequest } from "../../refusals.ts";
+import { forbiddenField, Undecodable } from "../../refusals.ts";
+import { goKindOf } from "../go-json.ts";
 import { invalidValue } from "../metadata-rules.ts";
 import type { KindRules } from "./kind-rules.ts";
 import { unknownMembers } from "./unknown-members.ts";
+
+const self = { kind: "Secret", version: "v1" };
 
 const members = ["apiVersion", "kind", "metadata", "type", "data", "stringData", "immutable"];
 
@@ -13,7 +16,9 @@ const members = ["apiVersion", "kind", "metadata", "type", "data", "stringData",
 export const secretRules: KindRules = {
   withDefaults: (secret) => {
     const { stringData, data: sent, type, ...stored } = secret;
-    const data: JsonObject = { ...(isObject(sent) ? sent : {}) };
+    assertShape(type, sent);
+    const data: JsonObject = {};
+    for (const [key, value] of Object.entries(isObject(sent) ? sent : {})) data[key] = value ?? ""; // as Go reads a null
     for (const [key, value] of Object.entries(isObject(stringData) ? stringData : {})) {
       data[key] = Buffer.from(String(value)).toString("base64");
     }
@@ -33,11 +38,21 @@ export const secretRules: KindRules = {
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
 
+function assertShape(type: unknown, data: unknown): void {
+  const refuse = (value: unknown, member: string, goType: string): never => {
+    const why = `json: cannot unmarshal ${goKindOf(value)} into Go struct field Secret.${member} of type ${goType}`;
+    throw new Undecodable(self, why);
+  };
+  if (typeof (type ?? "") !== "string") refuse(type, "type", "v1.SecretType");
+  if (data !== undefined && data !== null && !isObject(data)) refuse(data, "data", "map[string][]uint8");
+  for (const value of Object.values(isObject(data) ? data : {})) {
+    if (typeof (value ?? "") !== "string") refuse(value, "data", "[]uint8");
+  }
+}
+
 function assertBase64(data: JsonObject): void {
   for (const value of Object.values(data)) {
-    if (typeof value === "string" && base64.test(value)) continue;
-    const what = typeof value === "string" ? "illegal base64 data" : "a value of Secret.data is no string";
-    throw badRequest(`Secret in version "v1" cannot be handled as a Secret: ${what}`);
+    if (!base64.test(String(value))) throw new Undecodable(self, "illegal base64 data");
   }
 }
 
@@ -53,9 +68,8 @@ function keyCauses(data: unknown): StatusCause[] {
 function fixedCauses(secret: KubeObject, old: KubeObject): StatusCause[] {
   const causes = secret.type === old.type ? [] : [invalidValue("type", secret.type, "field is immutable")];
   if (old.immutable !== true) return causes;
-  if (secret.immutable !== true || !isDeepStrictEqual(secret.data, old.data)) {
-    const message = "Forbidden: field is immutable when `immutable` is set";
-    causes.push({ reason: "FieldValueForbidden", field: "data", message });
-  }
+  const why = "field is immutable when `immutable` is set";
+  if (secret.immutable !== true) causes.push(forbiddenField("immutable", why));
+  if (!isDeepStrictEqual(secret.data, old.data)) causes.push(forbiddenField("data", why));
   return causes;
 }

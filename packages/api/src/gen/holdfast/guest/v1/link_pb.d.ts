@@ -318,6 +318,14 @@ export declare type Open = Message<"holdfast.guest.v1.Open"> & {
    * @generated from field: bytes message = 4;
    */
   message: Uint8Array;
+
+  /**
+   * The caller's number for this stream, never used again under the same `Hello.client_id`. The agent names the stream by it in
+   * STREAM_END. 0: the caller knows no STREAM_END, and is sent none.
+   *
+   * @generated from field: uint32 stream_id = 5;
+   */
+  streamId: number;
 };
 
 /**
@@ -327,7 +335,9 @@ export declare type Open = Message<"holdfast.guest.v1.Open"> & {
 export declare const OpenSchema: GenMessage<Open>;
 
 /**
- * Payload of an END frame: the last frame of a stream in that direction.
+ * Payload of an END frame, the last frame of a stream in that direction; and of a STREAM_END frame, by which the agent tells on the
+ * control connections of the same `Hello.client_id` that it has ended the stream of that number by force, and why. That one is never
+ * success, and never takes the place of an END that follows all that the stream had to bring.
  *
  * From the agent: the outcome of the stream. From the caller: a deliberate end, as opposed to a
  * connection that was lost; `client_closed` says whether the caller's own client wished it.
