@@ -45,7 +45,7 @@ async function create(stage: Stage, body: object): Promise<void> {
 function playReal(stage: Stage, script: string, container: object = {}, claim = true): SandboxPlay {
   const main = { name: "main", image: stage.image, command: [stage.nodePath, "-e", script], ...container };
   const podSpec = { nodeName: undefined, terminationGracePeriodSeconds: 5, containers: [main] };
-  return playSandbox(stage, { claim, podSpec });
+  return playSandbox(stage, { ...(claim ? { claim: "provided" } : {}), podSpec });
 }
 
 /** What a node does with pods; these run real processes. */

@@ -18,8 +18,8 @@ export interface PlayWish {
   readonly metadata?: object;
   readonly podSpec?: object;
   readonly podMetadata?: PodMetadata;
-  /** With the claim `workspace`. */
-  readonly claim?: boolean;
+  /** With the claim `workspace`: of a class that is nobody's, or `provided`, of the cluster's own. */
+  readonly claim?: boolean | "provided";
   readonly label?: string;
 }
 
@@ -45,12 +45,13 @@ export interface SandboxPlay {
 export function playSandbox(stage: Stage, wish: PlayWish = {}): SandboxPlay {
   const name = stage.name(wish.label ?? "sandbox");
   stage.hide(nameHash(name), `<hash of ${wish.label ?? "sandbox"}>`);
-  const claims = [{ metadata: { name: "workspace" }, spec: claimSpec() }];
+  const spec = { ...claimSpec(), ...(wish.claim === "provided" ? { storageClassName: undefined } : {}) };
+  const claims = [{ metadata: { name: "workspace" }, spec }];
   const body = sandboxObject(
     name,
     {
       podTemplate: podTemplate(wish.podSpec, wish.podMetadata),
-      ...(wish.claim === true ? { volumeClaimTemplates: claims } : {}),
+      ...(wish.claim !== undefined && wish.claim !== false ? { volumeClaimTemplates: claims } : {}),
       ...wish.spec,
     },
     wish.metadata,
