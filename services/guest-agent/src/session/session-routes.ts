@@ -10,7 +10,6 @@ import {
 } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import type { Clock } from "@holdfast/async";
 import {
-  linkStreamCloseMs,
   sessionInputMaxBytes,
   sessionReadDefaultBytes,
   sessionReadMaxBytes,
@@ -86,7 +85,7 @@ export function routeSessions(router: Router, served: SessionsServed): void {
 }
 
 async function attach(served: SessionsServed, request: AttachSessionRequest, stream: AgentStream): Promise<void> {
-  const { table, fence, bootId, clock } = served;
+  const { table, fence, bootId } = served;
   const session = table.require(parseSessionId(request.sessionId)); // Before the boot id: a lost session says more.
   expectBoot(request.expectedBootId, bootId);
   const mode = request.mode === AttachMode.OBSERVE ? "observe" : "exclusive";
@@ -97,9 +96,8 @@ async function attach(served: SessionsServed, request: AttachSessionRequest, str
   const follower = new SessionFollower(session, stream, fromOffset);
   const attached = {
     end(why: AnsweredError): void {
+      stream.endByForce(why);
       follower.end(why);
-      // A caller that does not read cannot hold the connection: it is told when it comes back with its attachment's id.
-      clock.schedule(linkStreamCloseMs, () => stream.destroy(why));
     },
   };
   // A session that has ended is read to its end, and has no attachments any more.
