@@ -4,6 +4,8 @@
 export const executionRecordsMax = 1_024;
 /** Programs' names and arguments that all records keep together. */
 export const executionRequestsMaxBytes = 64 * 1024 * 1024;
+/** Input given whole with starts that programs have not read yet, in all. */
+export const executionInputsMaxBytes = 64 * 1024 * 1024;
 /** How long the record of an ended execution is kept. */
 export const executionKeptMs = 60_000;
 /** How long it is kept when its output is retained. */

@@ -160,8 +160,9 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Ask for `replace`, or leave `if_absent` out.",
   },
   EXECUTION_CAPACITY: {
-    means: "The guest runs as many commands as it may, or keeps as many records; the message names the setting.",
-    cure: "Wait for one to end.",
+    means:
+      "The guest runs as many commands as it may, keeps as many records, or as much input that programs have not read; the message names the setting.",
+    cure: "Wait for one to end, or to read its input.",
   },
   STREAM_CAPACITY: {
     means: "As many streams are open as may be; the message names the setting.",

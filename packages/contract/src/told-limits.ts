@@ -39,6 +39,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
   run_command_timeout_default_ms: timings.runCommandTimeoutDefaultMs,
   execution_records_max: guest.executionRecordsMax,
   execution_requests_max_bytes: guest.executionRequestsMaxBytes,
+  execution_inputs_max_bytes: guest.executionInputsMaxBytes,
   execution_tombstones_max: guest.executionTombstonesMax,
   execution_log_max_bytes: guest.executionLogMaxBytes,
   retained_execution_log_max_bytes: guest.retainedExecutionLogMaxBytes,

@@ -10,6 +10,7 @@ import {
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Quiet } from "../disk/quiet.ts";
 import { Execution } from "./execution.ts";
+import { InputBudget, type KeptInput } from "./input-budget.ts";
 import type { LaunchNeeds } from "./launch.ts";
 import { LogBudget } from "./log-budget.ts";
 import { directoryOf, type StartWish } from "./start-wish.ts";
@@ -26,6 +27,8 @@ export interface ExecutionTableOptions extends LaunchNeeds {
   readonly bootId: string;
   /** Lets starts through, or not. */
   readonly quiet: Quiet;
+  /** Room for the inputs of starts; all that a guest has, unless a test says less. */
+  readonly inputs?: InputBudget;
 }
 
 const sweepMinMs = 1_000;
@@ -40,6 +43,7 @@ export class ExecutionTable {
   /** Ended ones in the order in which they ended, with when they may go. */
   readonly #expiry = new Map<Execution, number>();
   readonly #budget = new LogBudget();
+  readonly #inputs: InputBudget;
   readonly #tombstones: Tombstones;
   #requestBytes = 0;
   #sweepAtMs = Number.POSITIVE_INFINITY;
@@ -48,6 +52,7 @@ export class ExecutionTable {
   constructor(options: ExecutionTableOptions) {
     this.#options = options;
     this.#tombstones = options.tombstones;
+    this.#inputs = options.inputs ?? new InputBudget();
   }
 
   /**
@@ -74,6 +79,20 @@ export class ExecutionTable {
   ): Promise<{ readonly execution: Execution; readonly joined: false }> {
     if (fromOffset > 0) throw beyondEnd(wish.id, fromOffset, 0);
     const cwd = directoryOf(wish.cwd, this.#options.workspaceRoot);
+    const input = this.#inputs.keep(wish.id, wish.stdin);
+    try {
+      return await this.#startWith(input, wish, cwd);
+    } catch (error) {
+      input.release();
+      throw error;
+    }
+  }
+
+  async #startWith(
+    input: KeptInput,
+    wish: StartWish,
+    cwd: string,
+  ): Promise<{ readonly execution: Execution; readonly joined: false }> {
     this.#makeRoom(requestBytesOf(wish));
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const execution = new Execution(wish, `${markerName}=${marker}`, {
@@ -86,7 +105,7 @@ export class ExecutionTable {
     this.#requestBytes += requestBytesOf(wish);
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {
-      await execution.start(cwd, environment, wish.stdin);
+      await execution.start(cwd, environment, input);
     } catch (error) {
       this.#records.delete(wish.id);
       this.#requestBytes -= requestBytesOf(wish);

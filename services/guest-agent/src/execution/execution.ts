@@ -12,6 +12,7 @@ import type { ExitStatus } from "../spawn/spawner.ts";
 import { type Belonging, belongingOf, leaderGone } from "./belonging.ts";
 import { Drain } from "./drain.ts";
 import { EndingWithdrawn, endProcesses } from "./end-processes.ts";
+import type { KeptInput } from "./input-budget.ts";
 import { type LaunchNeeds, launch } from "./launch.ts";
 import type { LogBudget } from "./log-budget.ts";
 import { membersOf, recentMembersOf } from "./members.ts";
@@ -137,9 +138,12 @@ export class Execution {
     return this.#watchers.size > 0;
   }
 
-  /** Starts the program; only the first call does. Rejects with AnsweredError when the guest could not; nothing runs then. */
-  start(cwd: string, environment: Record<string, string>, stdin: Uint8Array): Promise<void> {
-    this.#starting ??= this.#start(cwd, environment, stdin);
+  /**
+   * Starts the program; only the first call does. Rejects with AnsweredError when the guest could not; nothing runs then, and the
+   * input is still the caller's to release. Else it is released once the program has it, or nobody can read it any more.
+   */
+  start(cwd: string, environment: Record<string, string>, input: KeptInput): Promise<void> {
+    this.#starting ??= this.#start(cwd, environment, input);
     return this.#starting;
   }
 
@@ -231,16 +235,20 @@ export class Execution {
     return () => this.#watchers.delete(watcher);
   }
 
-  async #start(cwd: string, environment: Record<string, string>, stdin: Uint8Array): Promise<void> {
+  async #start(cwd: string, environment: Record<string, string>, whole: KeptInput): Promise<void> {
     this.#startedAtMs = this.#clock.monotonicMs();
     this.#startedAtWallMs = this.#clock.now();
-    const launched = await launch({ ...this.wish, stdin }, cwd, environment, this.#needs);
+    const takesInput = this.wish.streamedStdin || whole.bytes.length > 0;
+    const launched = await launch({ ...this.wish, takesInput }, cwd, environment, this.#needs);
     if (launched.t === "not-started") {
+      whole.release();
       const { code, message } = launched;
       this.#end({ status: { code }, message, outputOpen: false, leftovers: [], ranMs: 0 });
       return;
     }
     const { stdout, stderr, input } = launched;
+    if (this.wish.streamedStdin || input === undefined) whole.release();
+    else void input.give(whole.bytes).then(() => whole.release());
     const program: Program = {
       outputs: [stdout, stderr],
       input,

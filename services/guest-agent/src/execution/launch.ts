@@ -14,10 +14,15 @@ export type Launch =
       readonly program: Program;
       readonly stdout: Socket;
       readonly stderr: Socket;
-      /** Undefined: its input was given whole, or there is none. */
+      /** Undefined: there is none. */
       readonly input: StreamedInput | undefined;
     }
   | NotStarted;
+
+/** What is started. */
+export interface LaunchWish extends Pick<StartWish, "command" | "args"> {
+  readonly takesInput: boolean;
+}
 
 /** What programs are started with. */
 export interface LaunchNeeds {
@@ -30,13 +35,12 @@ export interface LaunchNeeds {
  * lacked something; nothing was started then.
  */
 export async function launch(
-  wish: StartWish,
+  wish: LaunchWish,
   cwd: string,
   env: Record<string, string>,
   { spawner, pipes }: LaunchNeeds,
 ): Promise<Launch> {
-  const takesInput = wish.streamedStdin || wish.stdin.length > 0;
-  const [out, err, inp] = await pipes.take(takesInput ? 3 : 2).catch((error) => {
+  const [out, err, inp] = await pipes.take(wish.takesInput ? 3 : 2).catch((error) => {
     throw error instanceof AnsweredError ? error : noRoom(wish.command, codeOf(error));
   });
   if (out === undefined || err === undefined) throw new Error("fewer pipes than were asked for");
@@ -54,17 +58,8 @@ export async function launch(
   }
   const [stdout, stderr] = [out, err].map(({ readFd }) => new Socket({ fd: readFd, readable: true, writable: false }));
   if (stdout === undefined || stderr === undefined) throw new Error("a pipe without a reader");
-  const input = inp === undefined ? undefined : feed(inp, wish);
+  const input = inp === undefined ? undefined : new StreamedInput(inp.writeFd);
   return { t: "running", program, stdout, stderr, input };
-}
-
-/** Gives the program the input that it was started with, or leaves that to who asked for it. */
-function feed({ writeFd }: Pipe, { streamedStdin, stdin }: StartWish): StreamedInput | undefined {
-  if (streamedStdin) return new StreamedInput(writeFd);
-  const socket = new Socket({ fd: writeFd, readable: false, writable: true });
-  socket.on("error", () => undefined); // A program may end, or close its input, without reading it (G12).
-  socket.end(stdin);
-  return undefined;
 }
 
 /** The kernel does not say whether it was the program or its directory that it did not find, or might not enter. */

@@ -51,6 +51,20 @@ export class StreamedInput {
     return this.#turns.run(() => this.#write(input, turn), turn.signal);
   }
 
+  /**
+   * Gives it whole, in place of any write. Resolves once the program has all of it, or nobody can read it any more: what the program left
+   * behind may still read on after its end.
+   */
+  give(whole: Uint8Array): Promise<void> {
+    this.#state = "ended"; // The descriptor is the socket's from here on.
+    const socket = new Socket({ fd: this.#keptFd, readable: false, writable: true });
+    socket.on("error", () => undefined); // A program may end, or close its input, without reading it (G12).
+    return new Promise((resolve) => {
+      socket.once("close", () => resolve());
+      socket.end(whole);
+    });
+  }
+
   /** The program is over: nothing more is written. */
   close(): void {
     if (this.#state === "open") this.#shut("closed");
