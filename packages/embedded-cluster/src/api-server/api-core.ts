@@ -23,11 +23,13 @@ export interface ApiCoreOptions {
   readonly now: () => Date;
   /** Whether events are swept away when they are old; needs a timer. */
   readonly sweepsEvents: boolean;
+  /** How many events are kept. */
+  readonly eventsMax?: number | undefined;
 }
 
-export function startApiCore({ store, log, now, sweepsEvents }: ApiCoreOptions): ApiCore {
+export function startApiCore({ store, log, now, sweepsEvents, eventsMax }: ApiCoreOptions): ApiCore {
   const registry = new Registry(store, now);
-  const housekeeping = startHousekeeping({ registry, log, now, sweepsEvents });
+  const housekeeping = startHousekeeping({ registry, log, now, sweepsEvents, eventsMax });
   return {
     registry,
     api: inProcessApi(registry),

@@ -22,6 +22,8 @@ export interface ApiServerOptions {
   /** The time that is written on objects. */
   readonly now?: () => Date;
   readonly history?: HistoryLimits;
+  /** How many events are kept; the oldest go first. */
+  readonly eventsMax?: number;
   readonly bookmarkIntervalMs?: number;
   /** What can be made to go wrong; absent: nothing. */
   readonly faults?: FaultPlan;
@@ -54,7 +56,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const directory = join(dataDir, "api-server");
   const store = new ObjectStore(openDatabase(directory, dataDir), options.history ?? defaultHistory);
   const openedAt = store.revision;
-  const core = startApiCore({ store, log, now, sweepsEvents: true });
+  const core = startApiCore({ store, log, now, sweepsEvents: true, eventsMax: options.eventsMax });
   const { registry } = core;
   try {
     const credentials = await keepCredentials(directory, new Date()); // callers judge a certificate by their own clock

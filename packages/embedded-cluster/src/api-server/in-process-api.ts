@@ -21,7 +21,7 @@ export function inProcessApi(registry: Registry): ResourceApi {
     get: async (ref) => registry.get(targetOf(ref)),
     list: async (resource, namespace) => {
       const page = registry.list(typeOf(resource), namespace);
-      return { items: page.bodies.map(parse), resourceVersion: String(page.resourceVersion) };
+      return { items: Array.from(page.bodies(), parse), resourceVersion: String(page.resourceVersion) };
     },
     create: async (resource, namespace, object) => {
       const type = typeOf(resource);

@@ -273,6 +273,15 @@ export const strategicMergeNotServed = (accepted: readonly string[]): ApiStatusE
     `strategic merge patch is not served by the embedded cluster; nothing was changed. Use --type=merge or --type=json: accepted media types include: ${accepted.join(", ")}`,
   );
 
+/** The real server's priority and fairness refuses so; how many lists there may be is this server's own bound. */
+export const tooManyLargeLists = (most: number): ApiStatusError =>
+  refusal(
+    429,
+    "TooManyRequests",
+    `the embedded cluster writes at most ${most} large lists at once; nothing was read. Ask in pages (limit), or again in a second`,
+    { retryAfterSeconds: 1 },
+  );
+
 /** A version that this server has not reached, e.g. because its data directory was replaced by an older one. */
 export const tooLargeResourceVersion = (wanted: number, current: number): ApiStatusError =>
   refusal(504, "Timeout", `Timeout: Too large resource version: ${wanted}, current: ${current}`, {

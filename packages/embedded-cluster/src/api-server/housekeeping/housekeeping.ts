@@ -3,14 +3,12 @@ import { ApiStatusError } from "../../api-status-error.ts";
 import type { KubeObject } from "../../resource-api.ts";
 import { parse } from "../registry/object-text.ts";
 import type { Registry } from "../registry/registry.ts";
-import { findType } from "../resource-types.ts";
 import type { Change } from "../store/object-store.ts";
 import { ClaimProtection } from "./claim-protection.ts";
+import { defaultEventsMax, EventKeeper } from "./event-keeper.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-/** As in the real server: an event is kept for an hour. */
-const eventLifetimeMs = 3_600_000;
 const eventSweepMs = 300_000;
 
 export interface HousekeepingOptions {
@@ -19,6 +17,8 @@ export interface HousekeepingOptions {
   readonly now: () => Date;
   /** Absent: yes. */
   readonly sweepsEvents?: boolean;
+  /** How many events are kept. */
+  readonly eventsMax?: number | undefined;
 }
 
 export interface Housekeeping {
@@ -29,10 +29,10 @@ export interface Housekeeping {
 
 /**
  * Starts what a kube-controller-manager does for the objects served here: garbage collection, claim protection,
- * emptying of deleted namespaces, expiry of events.
+ * emptying of deleted namespaces; and the bounds of events.
  */
 export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
-  const { registry, log, now, sweepsEvents = true } = options;
+  const { registry, log, now, sweepsEvents = true, eventsMax = defaultEventsMax } = options;
   const queue = new WorkQueue((key, error) => {
     // What changed or went meanwhile is looked at again for that very change.
     if (error instanceof ApiStatusError && (error.code === 404 || error.code === 409)) return "done";
@@ -43,9 +43,12 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
   const claims = new ClaimProtection(registry, (namespace, name) =>
     queue.add(`claim/${namespace}/${name}`, () => claims.look(namespace, name)),
   );
+  const events = new EventKeeper(registry, eventsMax);
   const noticed = (object: KubeObject, before: KubeObject | undefined, deleted: boolean): void => {
     collector.noticed(object, before, deleted);
     claims.noticed(object, deleted);
+    events.noticed(object, deleted);
+    if (events.isOverfull) queue.add("events/number", () => events.trim());
     const namespace = namespaceToEmpty(registry, object, deleted);
     if (namespace !== undefined) queue.add(`namespace/${namespace}`, () => emptyNamespace(registry, namespace));
   };
@@ -54,13 +57,14 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     const before = change.prev === undefined ? undefined : parse(change.prev);
     noticed(parse(change.body), before, change.type === "DELETED");
   });
+  if (events.isOverfull) queue.add("events/number", () => events.trim());
   // What a killed process left half done.
   for (const uid of registry.unsettledUids()) {
     const found = registry.findByUid(uid);
     if (found !== undefined) noticed(found.object, undefined, false);
   }
   const sweep = sweepsEvents
-    ? setInterval(() => queue.add("events", () => expireEvents(registry, now())), eventSweepMs)
+    ? setInterval(() => queue.add("events/age", () => events.expire(now())), eventSweepMs)
     : undefined;
 
   return {
@@ -88,13 +92,4 @@ function emptyNamespace(registry: Registry, namespace: string): void {
     if (object.metadata.deletionTimestamp === undefined) registry.delete(target, { propagationPolicy: "Background" });
   }
   registry.finishNamespace(namespace);
-}
-
-function expireEvents(registry: Registry, now: Date): void {
-  const type = findType({ group: "", version: "v1", plural: "events" });
-  if (type === undefined) return;
-  for (const body of registry.list(type, undefined).bodies) {
-    const { name, namespace = "", creationTimestamp = "" } = parse(body).metadata;
-    if (now.getTime() - Date.parse(creationTimestamp) > eventLifetimeMs) registry.delete({ type, namespace, name });
-  }
 }

@@ -6,17 +6,27 @@ import { timedOut } from "../../faults/fate.ts";
 import type { FaultPlan } from "../../faults/fault-plan.ts";
 import type { FaultedRequest, Loss } from "../../faults/fault-rule.ts";
 import { landLater } from "../../faults/faulty-api.ts";
-import { badRequest, impersonationNotServed, NotServedPage, notServed, unauthorized } from "../refusals.ts";
+import {
+  badRequest,
+  impersonationNotServed,
+  NotServedPage,
+  notServed,
+  tooManyLargeLists,
+  unauthorized,
+} from "../refusals.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { type FaultConsole, faultsPath, isFaultsPath } from "./fault-console.ts";
 import { faultedRequestOf } from "./faulted-request.ts";
 import { type Answer, handle } from "./handlers.ts";
+import { type ListAnswer, streamList } from "./list-stream.ts";
 import type { ReadLog } from "./log-handler.ts";
 import { type Reply, refusalOf, refusalReply, textReply } from "./reply.ts";
 import { mediaTypeOf, readBody } from "./request-body.ts";
 import { routeOf } from "./route.ts";
 import { streamWatch } from "./watch-stream.ts";
+
+const largeListsMax = 32;
 
 export interface ApiEdgeOptions {
   readonly registry: Registry;
@@ -37,6 +47,8 @@ export class ApiEdge {
   readonly #options: ApiEdgeOptions;
   readonly #stopping = new AbortController();
   readonly #bookmarkListeners = new Set<() => void>();
+  /** Large lists that are being written. */
+  #lists = 0;
   /** Runs while there is a watch to be given bookmarks. */
   #bookmarkTimer: NodeJS.Timeout | undefined;
 
@@ -110,10 +122,22 @@ export class ApiEdge {
     answer: Answer,
     faulted: FaultedRequest | undefined,
   ): Promise<void> {
+    if ("page" in answer) return this.#streamList(answer, response);
     if (!("cursor" in answer)) return this.#write(message, response, answer);
     const faults = faulted === undefined ? {} : { faults: this.#options.faults.openWatch(faulted) };
     const onBookmarkTime = (listener: () => void): (() => void) => this.#onBookmarkTime(listener);
     await streamWatch(answer, { response, onBookmarkTime, stopping: this.#stopping.signal, ...faults });
+  }
+
+  /** So many at once, for each has an object or two in memory. */
+  async #streamList(answer: ListAnswer, response: ServerResponse): Promise<void> {
+    if (this.#lists >= largeListsMax) throw tooManyLargeLists(largeListsMax);
+    this.#lists += 1;
+    try {
+      await streamList(answer, response);
+    } finally {
+      this.#lists -= 1;
+    }
   }
 
   #onBookmarkTime(listener: () => void): () => void {

@@ -2,7 +2,8 @@ import { badRequest } from "../refusals.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { findUnknown, refuseUnknown, withWarnings } from "./field-validation.ts";
 import type { Answer, HandlerContext } from "./handlers.ts";
-import { listBody } from "./list-body.ts";
+import { objectList, wholeText } from "./list-body.ts";
+import { listAnswer } from "./list-stream.ts";
 import { presenter, presentPage } from "./presenting.ts";
 import { deleteWishOf, isDryRun, isWatch, listWishOf } from "./query.ts";
 import { textOfJsonReply } from "./reply.ts";
@@ -21,7 +22,7 @@ export function handleCollection(
   if (request.method === "GET") {
     if (isWatch(request.query)) return watchAnswer(context, type, namespace, request);
     const page = registry.list(type, namespace, listWishOf(request.query));
-    return textOfJsonReply(200, presentPage(type, page, request, now));
+    return listAnswer(page, presentPage(type, page, request, now));
   }
   if (request.method === "PUT" && type.custom) throw badRequest("name must be provided");
   if (type.namespaced && namespace === undefined) return refuseMethod();
@@ -40,8 +41,9 @@ export function handleCollection(
     const deleted = registry.inRun(isDryRun(request, options), () =>
       registry.deleteCollection(type, namespace, selection, wish),
     );
-    const page = { bodies: deleted.map((object) => JSON.stringify(object)), resourceVersion: registry.revision };
-    return textOfJsonReply(200, listBody(type, { ...page, continue: undefined, remaining: undefined }));
+    const head = { resourceVersion: registry.revision, continue: undefined, remaining: undefined };
+    const bodies = deleted.map((object) => JSON.stringify(object));
+    return textOfJsonReply(200, wholeText(objectList(type, head), bodies));
   }
   return refuseMethod();
 }

@@ -2,6 +2,7 @@ import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { handleCollection } from "./collection-handler.ts";
 import { coreVersions, groupDocument, groupList, resourceList, serverVersion } from "./discovery.ts";
+import type { ListAnswer } from "./list-stream.ts";
 import { handleLog, type ReadLog } from "./log-handler.ts";
 import { handleObject } from "./object-handler.ts";
 import { openApiDocument, openApiRoot } from "./openapi.ts";
@@ -21,8 +22,8 @@ export interface HandlerContext {
   readonly readLog?: ReadLog | undefined;
 }
 
-/** What a request comes to: a reply, or a watch to stream. */
-export type Answer = Reply | WatchAnswer;
+/** What a request comes to: a reply, or a watch or a large list to stream. */
+export type Answer = Reply | WatchAnswer | ListAnswer;
 
 /** Handles a request: at once, but for a log, which is read from the node's disk. Throws every refusal. */
 export function handle(context: HandlerContext, route: Route, request: ApiRequest): Answer | Promise<Answer> {

@@ -1,20 +1,37 @@
-import type { ListPage } from "../registry/list-page.ts";
+import type { ListHead } from "../registry/list-page.ts";
 import { apiVersionOf, type ResourceType } from "../resource-types.ts";
 
-/** Writes a list as JSON text, without parsing its items. */
-export function listBody(type: ResourceType, page: ListPage): string {
+/** A list as JSON text in parts: what comes before the items, each item, what comes after them. */
+export interface ListBody {
+  readonly head: string;
+  /** Turns an object's JSON text into an item. */
+  readonly item: (body: string) => string;
+  readonly tail: string;
+}
+
+/** A list of the objects themselves, which are not parsed. */
+export function objectList(type: ResourceType, head: ListHead): ListBody {
   // A list of custom resources says that nothing follows; a built-in one leaves it out.
-  const metadata = { ...(type.custom ? { continue: "" } : {}), ...listMetadata(page) };
-  const head = JSON.stringify({ kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata });
-  return `${head.slice(0, -1)},"items":[${page.bodies.map((body) => listItem(type, body)).join(",")}]}`;
+  const metadata = { ...(type.custom ? { continue: "" } : {}), ...listMetadata(head) };
+  const members = { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata };
+  return listBody(members, "items", (body) => listItem(type, body));
+}
+
+/** A list whose items stand under `member`, after the others. */
+export function listBody(members: object, member: string, item: (body: string) => string): ListBody {
+  return { head: `${JSON.stringify(members).slice(0, -1)},${JSON.stringify(member)}:[`, item, tail: "]}" };
+}
+
+export function wholeText({ head, item, tail }: ListBody, bodies: readonly string[]): string {
+  return `${head}${bodies.map(item).join(",")}${tail}`;
 }
 
 /** What a list says of itself. */
-export function listMetadata(page: ListPage): object {
+export function listMetadata(head: ListHead): object {
   return {
-    resourceVersion: String(page.resourceVersion),
-    ...(page.continue === undefined ? {} : { continue: page.continue }),
-    ...(page.remaining === undefined ? {} : { remainingItemCount: page.remaining }),
+    resourceVersion: String(head.resourceVersion),
+    ...(head.continue === undefined ? {} : { continue: head.continue }),
+    ...(head.remaining === undefined ? {} : { remainingItemCount: head.remaining }),
   };
 }
 

@@ -1,10 +1,10 @@
 import { notAcceptable } from "../refusals.ts";
-import type { ListPage } from "../registry/list-page.ts";
+import type { ListHead } from "../registry/list-page.ts";
 import { parse } from "../registry/object-text.ts";
 import type { ResourceType } from "../resource-types.ts";
 import type { ApiRequest } from "./api-request.ts";
-import { listBody, listMetadata } from "./list-body.ts";
-import { includeObjectOf, tableOfObject, tableOfPage } from "./table.ts";
+import { type ListBody, listBody, listMetadata, objectList } from "./list-body.ts";
+import { includeObjectOf, tableList, tableOfObject } from "./table.ts";
 
 /** What a caller asks to be shown of objects: themselves, a table, or their metadata alone. */
 export type View = "object" | "table" | "metadata";
@@ -33,18 +33,14 @@ export function presenter(type: ResourceType, request: ApiRequest, now: () => Da
   return (body) => JSON.stringify(tableOfObject(type, body, include, now()));
 }
 
-/** Turns a page into what the caller asked to see, as JSON text. */
-export function presentPage(type: ResourceType, page: ListPage, request: ApiRequest, now: () => Date): string {
+/** Turns a page into what the caller asked to see. */
+export function presentPage(type: ResourceType, page: ListHead, request: ApiRequest, now: () => Date): ListBody {
   const view = viewOf(request.accept);
-  if (view === "object") return listBody(type, page);
-  if (view === "table") return JSON.stringify(tableOfPage(type, page, includeObjectOf(request.query), now()));
-  const items = page.bodies.map((body) => metadataOf(body));
-  return JSON.stringify({
-    kind: "PartialObjectMetadataList",
-    apiVersion: "meta.k8s.io/v1",
-    metadata: listMetadata(page),
-    items,
-  });
+  if (view === "object") return objectList(type, page);
+  if (view === "table") return tableList(type, page, includeObjectOf(request.query), now());
+  const kind = { kind: "PartialObjectMetadataList", apiVersion: "meta.k8s.io/v1" };
+  const members = { ...kind, metadata: listMetadata(page) };
+  return listBody(members, "items", (body) => JSON.stringify(metadataOf(body)));
 }
 
 function metadataOf(body: string): unknown {

@@ -1,7 +1,7 @@
-import type { ListPage } from "../registry/list-page.ts";
+import type { ListHead } from "../registry/list-page.ts";
 import { parse } from "../registry/object-text.ts";
 import type { ResourceType } from "../resource-types.ts";
-import { listMetadata } from "./list-body.ts";
+import { type ListBody, listBody, listMetadata } from "./list-body.ts";
 import { columnsOf } from "./table-columns.ts";
 
 /** What a table's rows carry of their objects. */
@@ -13,43 +13,40 @@ export function includeObjectOf(query: URLSearchParams): IncludeObject {
 }
 
 /** A page of a list as a table. */
-export function tableOfPage(type: ResourceType, page: ListPage, include: IncludeObject, now: Date): unknown {
-  return table(type, listMetadata(page), page.bodies, include, now);
+export function tableList(type: ResourceType, page: ListHead, include: IncludeObject, now: Date): ListBody {
+  return listBody(tableMembers(type, listMetadata(page)), "rows", (body) =>
+    JSON.stringify(rowOf(type, body, include, now)),
+  );
 }
 
 /** One object, given as JSON text, as a table of one row. */
 export function tableOfObject(type: ResourceType, body: string, include: IncludeObject, now: Date): unknown {
-  return table(type, { resourceVersion: parse(body).metadata.resourceVersion }, [body], include, now);
+  const metadata = { resourceVersion: parse(body).metadata.resourceVersion };
+  return { ...tableMembers(type, metadata), rows: [rowOf(type, body, include, now)] };
 }
 
-function table(
-  type: ResourceType,
-  metadata: object,
-  bodies: readonly string[],
-  include: IncludeObject,
-  now: Date,
-): unknown {
-  const columns = columnsOf(type);
+function tableMembers(type: ResourceType, metadata: object): object {
   return {
     kind: "Table",
     apiVersion: "meta.k8s.io/v1",
     metadata,
-    columnDefinitions: columns.map((column) => ({
+    columnDefinitions: columnsOf(type).map((column) => ({
       name: column.name,
       type: column.type ?? "string",
       format: column.name === "Name" ? "name" : "",
       description: "",
       priority: column.isWide === true ? 1 : 0,
     })),
-    rows: bodies.map((body) => {
-      const object = parse(body);
-      const cells = columns.map((column) => column.cell(object, now));
-      if (include === "None") return { cells, object: null };
-      if (include === "Object") return { cells, object };
-      return {
-        cells,
-        object: { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata: object.metadata },
-      };
-    }),
+  };
+}
+
+function rowOf(type: ResourceType, body: string, include: IncludeObject, now: Date): object {
+  const object = parse(body);
+  const cells = columnsOf(type).map((column) => column.cell(object, now));
+  if (include === "None") return { cells, object: null };
+  if (include === "Object") return { cells, object };
+  return {
+    cells,
+    object: { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata: object.metadata },
   };
 }

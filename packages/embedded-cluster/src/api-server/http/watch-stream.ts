@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { OpenWatch } from "../../faults/watch-faults.ts";
 import type { CursorEvent, WatchCursor } from "../registry/watch-cursor.ts";
 import { apiVersionOf, type ResourceType } from "../resource-types.ts";
+import { drained } from "./drained.ts";
 import { refusalOf } from "./reply.ts";
 
 const batch = 32;
@@ -84,14 +84,6 @@ export async function streamWatch(watch: WatchAnswer, options: WatchStreamOption
     // A caller that does not read would keep an ended stream open for ever.
     if (response.writableNeedDrain) response.destroy();
     else response.end();
-  }
-}
-
-async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
-  try {
-    await once(response, "drain", { signal });
-  } catch (error) {
-    if (!signal.aborted) throw error;
   }
 }
 

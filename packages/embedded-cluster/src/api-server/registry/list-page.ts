@@ -1,6 +1,6 @@
 import { expired, expiredContinue, tooLargeResourceVersion } from "../refusals.ts";
 import { type ResourceType, storageNameOf } from "../resource-types.ts";
-import type { ObjectKey, ObjectStore, StoredObject } from "../store/object-store.ts";
+import type { ObjectKey, ObjectStore, Position } from "../store/object-store.ts";
 import { type ContinueToken, decodeContinueToken, encodeContinueToken } from "./continue-token.ts";
 import { compileSelection, type Selection } from "./selectors.ts";
 
@@ -13,18 +13,30 @@ export interface ListWish extends Selection {
   readonly notOlderThan?: number | undefined;
 }
 
-export interface ListPage {
-  /** Each item as JSON text. */
-  readonly bodies: string[];
+/** What a list says of itself. */
+export interface ListHead {
   readonly resourceVersion: number;
   readonly continue: string | undefined;
   /** Known only where nothing is selected. */
   readonly remaining: number | undefined;
 }
 
-const listBatch = 500;
+/** One page of a collection, as it stood at one version. */
+export interface ListPage extends ListHead {
+  /** Which objects are on it, in their order. */
+  readonly keys: readonly Position[];
+  /** Their JSON text, where all of it is small; a large page is read object by object. */
+  readonly small: readonly string[] | undefined;
+  /** Reads each item as JSON text, one in memory at a time. Throws 410 where a compaction was faster. */
+  bodies(): Iterable<string>;
+  /** Keeps what is needed to read on later, until the answer is called. Throws 410 where it is gone already. */
+  pin(): () => void;
+}
 
-/** Reads one page of a collection as it stood at one version: the current one, or that of the first page. */
+/** Up to this size (in characters) a page is kept from the reading that finds out what is on it. */
+const smallCharacters = 512 * 1024;
+
+/** Finds one page of a collection as it stood at one version: the current one, or that of the first page. */
 export function listPage(
   store: ObjectStore,
   type: ResourceType,
@@ -37,27 +49,53 @@ export function listPage(
   const at = versionToListAt(store, wish, token);
   const limit = wish.limit === undefined || wish.limit <= 0 ? Number.POSITIVE_INFINITY : wish.limit;
 
-  const found: StoredObject[] = [];
-  let after: ObjectKey | undefined = token === undefined ? undefined : { resource, ...token };
-  let more = true;
-  // One more than the page holds, to know whether another follows.
-  while (more && found.length <= limit) {
-    const batch = store.pageAt(at, resource, namespace, after, Math.min(listBatch, limit + 1));
-    more = batch.length > 0;
-    after = batch.at(-1);
-    for (const item of batch) {
-      if (found.length <= limit && (matches === undefined || matches(JSON.parse(item.body)))) found.push(item);
+  const keys: Position[] = [];
+  let kept: string[] | undefined = [];
+  let size = 0;
+  let more = false;
+  for (const item of store.scanAt(at, resource, namespace, token)) {
+    if (matches !== undefined && !matches(JSON.parse(item.body))) continue;
+    if (keys.length >= limit) {
+      more = true;
+      break;
     }
+    keys.push({ namespace: item.namespace, name: item.name });
+    size += item.body.length;
+    if (size > smallCharacters) kept = undefined;
+    kept?.push(item.body);
   }
-  const page = found.length > limit ? found.slice(0, limit) : found;
-  const last = found.length > limit ? page.at(-1) : undefined;
+  const last = more ? keys.at(-1) : undefined;
   return {
-    bodies: page.map((item) => item.body),
+    keys,
+    small: kept,
+    bodies: () =>
+      kept ??
+      bodiesAt(
+        store,
+        at,
+        keys.map((key) => ({ resource, ...key })),
+      ),
+    pin: () => {
+      assertReadable(store, at);
+      return store.pin(at);
+    },
     resourceVersion: at,
     continue:
       last === undefined ? undefined : encodeContinueToken({ rv: at, namespace: last.namespace, name: last.name }),
     remaining: last === undefined || matches !== undefined ? undefined : store.countAt(at, resource, namespace, last),
   };
+}
+
+function* bodiesAt(store: ObjectStore, at: number, keys: readonly ObjectKey[]): Generator<string> {
+  for (const key of keys) {
+    assertReadable(store, at);
+    const body = store.bodyAt(at, key);
+    if (body !== undefined) yield body;
+  }
+}
+
+function assertReadable(store: ObjectStore, at: number): void {
+  if (at < store.compacted) throw expired("The resourceVersion for the provided list is too old.");
 }
 
 function versionToListAt(store: ObjectStore, wish: ListWish, token: ContinueToken | undefined): number {

@@ -51,8 +51,9 @@ function take(registry: Registry, { name, act, label }: Step): void {
   else registry.create(type, "default", { metadata: { name, ...metadata } });
 }
 
-const list = (registry: Registry, selection: Selection): string[] =>
-  registry.list(secrets ?? expect.fail(), "default", selection).bodies;
+const list = (registry: Registry, selection: Selection): string[] => [
+  ...registry.list(secrets ?? expect.fail(), "default", selection).bodies(),
+];
 
 describe("for any history", () => {
   it("a list followed by its watch, from any point and under any selector, ends at what a list then says", () => {
@@ -103,7 +104,7 @@ describe("for any history", () => {
           let token: string | undefined;
           do {
             const page = registry.list(type, "default", { limit, continue: token });
-            seen.push(...page.bodies);
+            seen.push(...page.bodies());
             token = page.continue;
             expect(page.remaining ?? 0).toBe(stood.length - seen.length);
             for (const step of left.splice(0, 7)) take(registry, step);

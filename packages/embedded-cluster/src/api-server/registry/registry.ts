@@ -176,11 +176,8 @@ export class Registry {
     selection: Selection,
     wish: DeleteWish,
   ): KubeObject[] {
-    const { bodies } = this.list(type, namespace, selection);
-    return bodies.map((body) => {
-      const { metadata } = parse(body);
-      return this.delete({ type, namespace: metadata.namespace ?? "", name: metadata.name }, wish).object;
-    });
+    const { keys } = this.list(type, namespace, selection);
+    return keys.map((key) => this.delete({ type, ...key }, wish).object);
   }
 
   list(type: ResourceType, namespace: string | undefined, wish: ListWish = {}): ListPage {

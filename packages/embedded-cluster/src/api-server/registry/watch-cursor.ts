@@ -115,9 +115,9 @@ export class WatchCursor {
   #readLog(limit: number): CursorEvent[] {
     const { store, resource } = this.#options;
     if (this.#position < store.compacted) throw tooOldResourceVersion(this.#position, store.compacted);
-    const changes = store.changesAfter(this.#position, resource, limit);
+    const { items: changes, isAll } = store.changesAfter(this.#position, resource, limit);
     const last = changes.at(-1);
-    if (last === undefined || changes.length < limit) {
+    if (last === undefined || isAll) {
       this.#position = store.revision;
       this.#caughtUp = true;
     } else {

@@ -96,7 +96,7 @@ describe("a whole cluster whose process was killed in a storm", () => {
         expect(server.openedAt).toBeGreaterThanOrEqual(Math.max(told.version, before));
         const uids = new Set<string>();
         for (const type of resourceTypes) {
-          for (const body of registry.list(type, undefined).bodies) {
+          for (const body of registry.list(type, undefined).bodies()) {
             const object = parse(body);
             expect([...validateMetadata(type, object), ...(rulesOf(type).validate?.(object, object) ?? [])]).toEqual(
               [],

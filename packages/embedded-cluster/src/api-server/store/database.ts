@@ -50,6 +50,7 @@ export function openDatabase(directory: string, dataDir: string): DatabaseSync {
     chmodSync(path, 0o600);
     writeFileSync(mark, `${process.pid}\n`, { mode: 0o600 });
     prepareSchema(db);
+    giveBackFreeSpace(db);
     return db;
   } catch (error) {
     db.close();
@@ -72,6 +73,30 @@ function prepareSchema(db: DatabaseSync): void {
     throw new Error(`The object store has schema ${String(found)}; this release reads ${schemaVersion}.`);
   }
   db.exec(`BEGIN; ${schema} PRAGMA user_version = ${schemaVersion}; COMMIT`);
+}
+
+/** A file is not made smaller for what is small. */
+const worthGivingBackBytes = 16 * 1024 * 1024;
+
+/**
+ * Rewrites a file that is mostly free. While it is in use, what is deleted leaves room for what is written next, so a
+ * file is never larger than what it once held.
+ */
+function giveBackFreeSpace(db: DatabaseSync): void {
+  const read = (pragma: string): number => Number(db.prepare(`PRAGMA ${pragma}`).get()?.[pragma]);
+  const [free, all, pageBytes] = [read("freelist_count"), read("page_count"), read("page_size")];
+  if (free * pageBytes < worthGivingBackBytes || free * 2 < all) return;
+  try {
+    db.exec("VACUUM");
+  } catch (error) {
+    if (!isFull(error)) throw error; // it needs room for a copy of what is there; without, the file stays as large
+  }
+}
+
+const sqliteFull = 13;
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && error.errcode === sqliteFull;
 }
 
 function isBusy(error: unknown): boolean {

@@ -49,6 +49,31 @@ function byPosition(a: Position, b: Position): number {
   return a.name < b.name ? -1 : 1;
 }
 
+const keyBatch = 256;
+
+/** What is read at once, however large its parts are: objects have up to 1.5 MiB. */
+const readCharacters = 1024 * 1024;
+
+/** The first of them, up to a number or a size, and whether there are no more. One at least, where there is one. */
+function firstOf<T>(
+  source: Iterable<T>,
+  limit: number,
+  sizeOf: (item: T) => number,
+): { readonly items: T[]; readonly isAll: boolean } {
+  const items: T[] = [];
+  let size = 0;
+  for (const item of source) {
+    if (items.length >= limit || size >= readCharacters) return { items, isAll: false };
+    items.push(item);
+    size += sizeOf(item);
+  }
+  return { items, isAll: true };
+}
+
+function* mapped<T, U>(source: Iterable<T>, to: (item: T) => U): Generator<U> {
+  for (const item of source) yield to(item);
+}
+
 /** How much of the change log is kept for watches and pages to resume from. */
 export interface HistoryLimits {
   readonly changes: number;
@@ -93,6 +118,7 @@ export class ObjectStore {
   readonly #db: DatabaseSync;
   readonly #limits: HistoryLimits;
   readonly #statements = new Map<string, StatementSync>();
+  readonly #pins = new Set<{ readonly at: number }>();
   #revision: number;
   #compacted: number;
   /** Entries and bytes in the change log. */
@@ -165,10 +191,7 @@ export class ObjectStore {
     return this.#sql("SELECT * FROM objects WHERE namespace = ?").all(namespace).map(toObject);
   }
 
-  /**
-   * Reads up to `limit` bodies after a key, in key order, exactly as they stood at version `at`. The caller has checked
-   * that `at` is not compacted.
-   */
+  /** As scanAt, but at most `limit` of them, and no more once they are large together; none only where there is none. */
   pageAt(
     at: number,
     resource: string,
@@ -176,15 +199,66 @@ export class ObjectStore {
     after: Position | undefined,
     limit: number,
   ): StoredObject[] {
-    const where = { ...rangeOf(at, resource, namespace, after), limit };
-    const order = "ORDER BY namespace, name LIMIT :limit";
-    const unchanged = this.#sql(`SELECT resource, namespace, name, uid, rv, body ${unchangedSince} ${order}`).all(
-      where,
-    );
-    if (at === this.#revision) return unchanged.map(toObject);
-    const columns = "resource, namespace, name, '' AS uid, rv, prev AS body";
-    const changed = this.#sql(`SELECT ${columns} ${changedSince} ${order}`).all(where);
-    return [...unchanged, ...changed].map(toObject).sort(byPosition).slice(0, limit);
+    return firstOf(this.scanAt(at, resource, namespace, after), limit, (item) => item.body.length).items;
+  }
+
+  /**
+   * Reads every object after a key, in key order, as it stood at version `at`, one in memory at a time. Nothing is
+   * written before it has ended. The caller has checked that `at` is not compacted.
+   */
+  *scanAt(
+    at: number,
+    resource: string,
+    namespace: string | undefined,
+    after: Position | undefined,
+  ): Generator<StoredObject> {
+    if (at === this.#revision) {
+      const where = rangeOf(at, resource, namespace, after);
+      const columns = "resource, namespace, name, uid, rv, body";
+      const rows = this.#sql(`SELECT ${columns} ${unchangedSince} ORDER BY namespace, name`).iterate(where);
+      for (const row of rows) yield toObject(row);
+      return;
+    }
+    let last = after;
+    for (let more = true; more; ) {
+      const keys = this.#keysAt(at, resource, namespace, last);
+      for (const key of keys) {
+        const body = this.bodyAt(at, key);
+        if (body !== undefined) yield { ...key, uid: "", rv: at, body };
+      }
+      last = keys.at(-1);
+      more = keys.length === keyBatch;
+    }
+  }
+
+  #keysAt(at: number, resource: string, namespace: string | undefined, after: Position | undefined): ObjectKey[] {
+    const where = { ...rangeOf(at, resource, namespace, after), limit: keyBatch };
+    return [unchangedSince, changedSince]
+      .flatMap((part) => this.#sql(`SELECT namespace, name ${part} ORDER BY namespace, name LIMIT :limit`).all(where))
+      .map((row) => ({ resource, namespace: text(row, "namespace"), name: text(row, "name") }))
+      .sort(byPosition)
+      .slice(0, keyBatch);
+  }
+
+  /** An object as it stood at version `at`; undefined where there was none. The caller has checked that `at` is not compacted. */
+  bodyAt(at: number, { resource, namespace, name }: ObjectKey): string | undefined {
+    if (at < this.#revision) {
+      const changed = this.#sql(
+        "SELECT prev FROM changes WHERE resource = ? AND namespace = ? AND name = ? AND rv > ? ORDER BY rv LIMIT 1",
+      ).get(resource, namespace, name, at);
+      if (changed !== undefined) return changed.prev === null ? undefined : text(changed, "prev");
+    }
+    return this.get({ resource, namespace, name })?.body;
+  }
+
+  /**
+   * Keeps what is needed to read at version `at` from being trimmed, until the answer is called. A compaction by hand
+   * forgets it all the same.
+   */
+  pin(at: number): () => void {
+    const pin = { at };
+    this.#pins.add(pin);
+    return () => this.#pins.delete(pin);
   }
 
   /** How many objects stood after a key at version `at`. */
@@ -195,11 +269,14 @@ export class ObjectStore {
       .reduce((sum, row) => sum + (row === undefined ? 0 : integer(row, "n")), 0);
   }
 
-  /** Changes of a resource after a version, oldest first. */
-  changesAfter(rv: number, resource: string, limit: number): Change[] {
-    return this.#sql("SELECT * FROM changes WHERE resource = ? AND rv > ? ORDER BY rv LIMIT ?")
-      .all(resource, rv, limit)
-      .map(toChange);
+  /** Changes of a resource after a version, oldest first: some at a time, and whether these are the last there are. */
+  changesAfter(
+    rv: number,
+    resource: string,
+    limit: number,
+  ): { readonly items: readonly Change[]; readonly isAll: boolean } {
+    const rows = this.#sql("SELECT * FROM changes WHERE resource = ? AND rv > ? ORDER BY rv").iterate(resource, rv);
+    return firstOf(mapped(rows, toChange), limit, (change) => change.body.length + (change.prev?.length ?? 0));
   }
 
   /**
@@ -282,11 +359,13 @@ export class ObjectStore {
   /** Drops the oldest changes until the log is within its limits, and returns the last version dropped. */
   #trimLog(logged: { changes: number; bytes: number }): number {
     let last = this.#compacted;
+    const pinned = Math.min(...[...this.#pins].map(({ at }) => at)); // infinite where nothing is pinned
     const rows = this.#sql(
       "SELECT rv, octet_length(body) + coalesce(octet_length(prev), 0) AS size FROM changes ORDER BY rv",
     ).iterate();
     for (const row of rows) {
       if (logged.changes <= this.#limits.changes && logged.bytes <= this.#limits.bytes) break;
+      if (integer(row, "rv") > pinned) break;
       logged.changes -= 1;
       logged.bytes -= integer(row, "size");
       last = integer(row, "rv");
