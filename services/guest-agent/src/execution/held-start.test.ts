@@ -1,0 +1,167 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
+import { DiskService } from "@holdfast/api/holdfast/guest/v1/disk_pb";
+import { EndCause, ExecutionService, OnDisconnect } from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import type { GuestLink } from "@holdfast/guest-link";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type AgentProcess, agentProcess, soon } from "../testing/agent-process.testing.ts";
+import { cancel, refusalOf, script, start } from "../testing/followed-execution.testing.ts";
+import { attachTo, openScript, openTerminal } from "../testing/followed-session.testing.ts";
+import { heldProgram } from "../testing/held-program.testing.ts";
+import { readProcess } from "./processes.ts";
+
+const { fence, health } = AgentService.method;
+const detached = { onDisconnect: OnDisconnect.DETACH };
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), "holdfast-held-start-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+const ask = (link: GuestLink) => link.call(health, {}, { within: soon() });
+const raise = (link: GuestLink, epoch: bigint) => link.call(fence, { epoch }, { within: soon(30_000) });
+
+/** Whether it has settled, as of a question and its answer later. */
+async function isSettled(agent: AgentProcess, call: Promise<unknown>): Promise<boolean> {
+  let settled = false;
+  const settle = (): void => {
+    settled = true;
+  };
+  call.then(settle, settle);
+  await ask(agent.link);
+  await ask(agent.link);
+  return settled;
+}
+
+describe("while the kernel does not begin a program", () => {
+  it("terminals echo, and everything but other starts is answered", async () => {
+    const agent = await agentProcess();
+    await openScript(agent.link, "echo", "stty raw -echo; echo ready; exec cat");
+    const terminal = await attachTo(agent.link, "echo");
+    await terminal.until(() => terminal.text.startsWith("ready"));
+    const held = await heldProgram("exit 3");
+    const run = await start(agent.link, "held", { command: held.path });
+    await held.reached;
+    for (const key of "held") {
+      const before = terminal.position;
+      await terminal.type(key);
+      await terminal.until(() => terminal.position > before);
+    }
+    expect(await ask(agent.link)).toMatchObject({ runningExecutions: 1, runningSessions: 1 });
+    const next = await script(agent.link, "next", "echo next");
+    expect(await isSettled(agent, run.over)).toBe(false);
+    expect([run.started, next.started]).toEqual([undefined, undefined]);
+    held.release();
+    expect([await run.end(), await next.end()]).toEqual([3, 0]);
+  });
+
+  it("a terminal that is being opened holds no other up", async () => {
+    const agent = await agentProcess();
+    await openScript(agent.link, "echo", "stty raw -echo; echo ready; exec cat");
+    const terminal = await attachTo(agent.link, "echo");
+    const held = await heldProgram("echo held; read line");
+    const opening = openTerminal(agent.link, "held", { command: held.path });
+    await held.reached;
+    await terminal.until(() => terminal.text.startsWith("ready"));
+    await terminal.type("x");
+    await terminal.until(() => terminal.text.endsWith("x"));
+    held.release();
+    await opening;
+    const opened = await attachTo(agent.link, "held");
+    await opened.until(() => opened.text.includes("held"));
+  });
+
+  it("G6 a second start of its id joins it: one process, one pid", async () => {
+    const { link, root } = await agentProcess();
+    const held = await heldProgram(`echo x >> ${root}/ran`);
+    const one = await start(link, "once", { command: held.path });
+    await held.reached;
+    const other = await start(link, "once", { command: held.path });
+    expect(await refusalOf(script(link, "once", "true"))).toMatchObject({ reason: "EXECUTION_EXISTS" });
+    held.release();
+    expect([await one.end(), await other.end()]).toEqual([0, 0]);
+    expect(other.started?.pid).toBe(one.started?.pid);
+    expect(readFileSync(join(root, "ran"), "utf8")).toBe("x\n");
+  });
+
+  it("G5a a raise stands at once, and answers only when the start has settled; its program goes on", async () => {
+    const agent = await agentProcess({ HOLDFAST_AGENT_STATE_DIR: directory() });
+    await raise(agent.link, 1n);
+    const held = await heldProgram("echo ran; exec sleep 60");
+    const run = await start(agent.link.under(1), "held", { command: held.path }, detached);
+    await held.reached;
+    const raised = raise(agent.link, 2n);
+    await expect.poll(async () => (await ask(agent.link)).holderEpoch).toBe(2n); // Once it is kept on the disk.
+    expect(await isSettled(agent, raised)).toBe(false);
+    expect(await refusalOf(script(agent.link.under(1), "late", "true"))).toMatchObject({
+      reason: "HOLDER_EPOCH_SUPERSEDED",
+    });
+    held.release();
+    await raised;
+    const { getExecution } = ExecutionService.method;
+    const { execution } = await agent.link.call(getExecution, { executionId: "held" }, { within: soon() });
+    expect(readProcess(Number(execution?.pid))?.parent).toBe(agent.pid);
+    await run.until(() => run.text === "ran\n");
+    await cancel(agent.link.under(2), "held");
+    expect(await run.end()).toBe("SIGTERM");
+  });
+
+  it("G9 a cancel waits for the start and ends what it began", async () => {
+    const agent = await agentProcess();
+    const held = await heldProgram("exec sleep 60");
+    const run = await start(agent.link, "held", { command: held.path });
+    await held.reached;
+    const cancelled = cancel(agent.link, "held");
+    expect(await isSettled(agent, cancelled)).toBe(false);
+    held.release();
+    await cancelled;
+    expect(await run.end()).toBe("SIGTERM");
+    expect(run.exited?.cause).toBe(EndCause.CANCELLED);
+  });
+
+  it("G24 a quiesce waits for the start and stops what it began; nothing else begins", async () => {
+    const agent = await agentProcess();
+    const held = await heldProgram("exec sleep 60");
+    const run = await start(agent.link, "held", { command: held.path });
+    await held.reached;
+    const quiesced = agent.link.call(DiskService.method.quiesce, {}, { within: soon(30_000) });
+    expect(await isSettled(agent, quiesced)).toBe(false);
+    expect(await refusalOf(script(agent.link, "late", "true"))).toMatchObject({ reason: "AGENT_RETIRING" });
+    held.release();
+    expect((await quiesced).stoppedCount).toBe(1);
+    expect(await run.end()).toBe("SIGTERM");
+  });
+
+  it("G26 a SIGTERM of the agent ends it before it has begun, and the agent exits", async () => {
+    const agent = await agentProcess();
+    const held = await heldProgram(`echo x >> ${agent.root}/ran`);
+    await start(agent.link, "held", { command: held.path }, detached);
+    await held.reached;
+    agent.child.kill("SIGTERM");
+    expect(await agent.exited).toBe(0);
+    held.release();
+    expect(existsSync(join(agent.root, "ran"))).toBe(false);
+  });
+
+  it("G6 a SIGKILL of the agent leaves an id that is LOST, and is not run again", async () => {
+    const [state, root] = [directory(), directory()];
+    const pod = { HOLDFAST_AGENT_STATE_DIR: state, HOLDFAST_WORKSPACE_ROOT: root };
+    const first = await agentProcess(pod);
+    const held = await heldProgram("echo x >> ran");
+    await start(first.link, "held", { command: held.path }, detached);
+    await held.reached;
+    first.child.kill("SIGKILL");
+    await first.exited;
+    held.release();
+    const { link } = await agentProcess(pod);
+    expect(await refusalOf(start(link, "held", { command: held.path }, detached))).toMatchObject({
+      reason: "EXECUTION_LOST",
+    });
+    expect(await (await script(link, "after", "cat ran 2>/dev/null; true")).end()).toBe(0);
+    const ran = existsSync(join(root, "ran")) ? readFileSync(join(root, "ran"), "utf8") : "";
+    expect(["", "x\n"]).toContain(ran); // Which of them is what LOST leaves open.
+  });
+});
