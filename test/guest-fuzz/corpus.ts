@@ -1,5 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { CallSchema, HelloSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import { CallSchema, EndSchema, HelloSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { frameTypes } from "../../packages/guest-link/src/frame.ts";
 import type { FuzzCase } from "./fuzz-case.ts";
 import { frameOf } from "./raw-link.ts";
@@ -25,6 +25,13 @@ export function corpus(): readonly FuzzCase[] {
       [1],
     ),
     control("what only an agent says", [frameOf("control", frameTypes.reply, nothing, 1)], [], "finish"),
+    {
+      ...control("a forced end, which only an agent tells", [streamEndOf(1), health], [], "finish"),
+      types: [frameTypes.streamEnd],
+    },
+    control("a forced end of 4 GiB", [frameOf("control", frameTypes.streamEnd, nothing, 1, 2 ** 32 - 1)], [], "finish"),
+    stream("a forced end on the stream itself", [streamEndOf(1)], [], "finish"),
+    stream("an OPEN under the largest number", [openOf("holdfast.guest.v1.None/Such", 2 ** 32 - 1)], [0]),
     control("half a header", [nothing, health.subarray(0, 4)], [], "finish"),
     {
       kind: "corpus: a version that nobody speaks",
@@ -62,8 +69,12 @@ function callOf(method: string, id = 1): Buffer {
   return frameOf("control", frameTypes.call, toBinary(CallSchema, create(CallSchema, { method })), id);
 }
 
-function openOf(method: string): Buffer {
-  return frameOf("stream", frameTypes.open, toBinary(OpenSchema, create(OpenSchema, { method })));
+function openOf(method: string, streamId = 0): Buffer {
+  return frameOf("stream", frameTypes.open, toBinary(OpenSchema, create(OpenSchema, { method, streamId })));
+}
+
+function streamEndOf(streamId: number): Buffer {
+  return frameOf("control", frameTypes.streamEnd, toBinary(EndSchema, create(EndSchema, {})), streamId);
 }
 
 const dataOf = (bytes: number): Buffer => frameOf("stream", frameTypes.data, Buffer.alloc(bytes, 7));

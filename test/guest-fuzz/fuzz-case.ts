@@ -73,6 +73,7 @@ function streamCase(random: Random, pools: Pools): FuzzCase {
   const open = create(OpenSchema, {
     method: random.chance(0.02) ? "holdfast.guest.v1.None/Such" : nameOf(method),
     message: messageFor(method, random, pools),
+    streamId: random.pick([0, 1 + random.whole(9), 2 ** 32 - 1]),
     ...epochOf(random, pools),
   });
   add(draft, "stream", frameTypes.open, toBinary(OpenSchema, open));

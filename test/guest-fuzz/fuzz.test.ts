@@ -10,6 +10,7 @@ describe("G1 G2 G3 the guest agent under what nobody should send", () => {
     const { tally, violations, figures } = await fuzz(agent, { seconds: 8, seed: 20_261_130, leastCases: 500 });
     expect(violations).toEqual([]);
     expect(tally.missing).toEqual([]);
+    expect(tally.toldForced).toBeGreaterThan(0);
     expect(tally.reachingShare).toBeGreaterThan(0.8);
     expect(Math.min(Number(figures["beside: commands"]), Number(figures["beside: files"]))).toBeGreaterThan(0);
     expect(figures["beside: tunnels"]).toBeGreaterThan(0);

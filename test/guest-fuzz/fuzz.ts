@@ -2,6 +2,7 @@ import type { AgentRun } from "./agent-run.ts";
 import { holdsWithin } from "./agent-run.ts";
 import { Beside } from "./beside.ts";
 import { corpus } from "./corpus.ts";
+import { displacedReader } from "./displaced-reader.ts";
 import { type FuzzCase, nextCase } from "./fuzz-case.ts";
 import { playCase } from "./play-case.ts";
 import { Random } from "./random.ts";
@@ -109,6 +110,8 @@ export async function fuzz(agent: AgentRun, options: FuzzOptions): Promise<FuzzR
     }
   };
 
+  const displaced = await displacedReader(agent, tally, beside.epoch);
+  if (displaced !== undefined) violations.push(displaced);
   for (const one of corpus()) if (isWell()) await play(one);
   await Promise.all([keeper(), ...Array.from({ length: connections }, sender)]);
 

@@ -33,6 +33,7 @@ export async function playCase(
     if (open.size === 0) answered.resolve();
     link.onFrame = ({ type, payload, callId }) => {
       saw(type);
+      if (type === frameTypes.streamEnd) tally.toldForced += 1;
       if (type === frameTypes.reply) tally.answered(fromBinary(ReplySchema, payload).status?.reason ?? "");
       else if (type === frameTypes.end) tally.answered(fromBinary(EndSchema, payload).status?.reason ?? "");
       else if (type === frameTypes.message && played.kind.startsWith("stream AttachSession")) {

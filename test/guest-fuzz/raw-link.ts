@@ -46,6 +46,10 @@ export function helloOf(role: "control" | "stream", clientId: Uint8Array = rando
   );
 }
 
+/** Connections share these, as one caller's do: what one brings about the agent tells on another. */
+const clientIds = Array.from({ length: 4 }, () => randomBytes(16));
+let proofs = 0;
+
 /** A connection to an agent that sends whatever bytes it is given, and reads frames. */
 export class RawLink {
   readonly socket: Socket;
@@ -74,8 +78,12 @@ export class RawLink {
   }
 
   /** Proves itself. False when the agent did not welcome it. */
-  async prove(role: "control" | "stream", seen: (type: number) => void): Promise<boolean> {
-    const hello = helloOf(role);
+  async prove(
+    role: "control" | "stream",
+    seen: (type: number) => void,
+    clientId = clientIds[proofs++ % clientIds.length],
+  ): Promise<boolean> {
+    const hello = helloOf(role, clientId);
     seen(frameTypes.hello);
     this.socket.write(frameOf("handshake", frameTypes.hello, hello));
     const welcomed = new Promise<boolean>((resolve) => {

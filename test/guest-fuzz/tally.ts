@@ -11,6 +11,8 @@ export class Tally {
   /** Proved, and at least one whole request of a method was sent. */
   reaching = 0;
   answers = 0;
+  /** Forced ends that the agent told on a control connection. */
+  toldForced = 0;
   closedByAgent = 0;
   refusedAtDoor = 0;
   lastQuiesceAtMs = Number.NEGATIVE_INFINITY;
@@ -57,7 +59,7 @@ export class Tally {
       ...table(this.frames),
       "answers:",
       ...table(new Map([...this.reasons].sort(([, a], [, b]) => b - a))),
-      `${this.cases} cases, ${(this.reachingShare * 100).toFixed(1)} % proved and reaching a method, ${this.answers} answers, ` +
+      `${this.cases} cases, ${(this.reachingShare * 100).toFixed(1)} % proved and reaching a method, ${this.answers} answers, ${this.toldForced} forced ends told, ` +
         `${this.closedByAgent} connections closed by the agent, ${this.refusedAtDoor} not welcomed`,
     ];
   }

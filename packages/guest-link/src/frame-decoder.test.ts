@@ -44,6 +44,11 @@ describe("the codec", () => {
     ["PING on a control connection, call id 7", "control", "00000000" + "13" + "00000007"],
     ["CANCEL of call 258", "control", "00000000" + "12" + "00000102"],
     ["CALL 1 with two bytes", "control", "00000002" + "10" + "00000001" + "cafe"],
+    [
+      "STREAM_END of stream 5, boot id b, reason GONE",
+      "control",
+      "0000000b" + "15" + "00000005" + "0a016212060a04474f4e45",
+    ],
     ["DATA of three bytes", "stream", "00000003" + "22" + "616263"],
     ["EOF", "stream", "00000000" + "23"],
   ] as const)("reads and writes %s as in the vectors", (_name, phase, hex) => {

@@ -1,0 +1,20 @@
+import type { Clock } from "@holdfast/async";
+
+/** A clock that the test moves on. */
+export class StepClock implements Clock {
+  #ms = 0;
+  readonly #due = new Set<{ readonly atMs: number; readonly run: () => void }>();
+  now = (): number => this.#ms;
+  monotonicMs = (): number => this.#ms;
+
+  schedule(afterMs: number, run: () => void): () => void {
+    const entry = { atMs: this.#ms + afterMs, run };
+    this.#due.add(entry);
+    return () => this.#due.delete(entry);
+  }
+
+  pass(ms: number): void {
+    this.#ms += ms;
+    for (const entry of [...this.#due]) if (entry.atMs <= this.#ms && this.#due.delete(entry)) entry.run();
+  }
+}
