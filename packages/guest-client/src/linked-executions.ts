@@ -25,20 +25,18 @@ export class LinkedExecutions implements GuestExecutions {
   readonly #link: GuestLink;
   readonly #clock: Clock;
   readonly #count: { executions: number };
-  readonly #unreached: () => void;
 
-  /** `count`: of the executions that are followed; shared by the views of one guest. `unreached`: see `GuestDialler.guest`. */
-  constructor(link: GuestLink, clock: Clock, count: { executions: number }, unreached: () => void) {
+  /** `count`: of the executions that are followed; shared by the views of one guest. */
+  constructor(link: GuestLink, clock: Clock, count: { executions: number }) {
     this.#link = link;
     this.#clock = clock;
     this.#count = count;
-    this.#unreached = unreached;
   }
 
   async *attach(wish: AttachWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent, void, undefined> {
     this.#count.executions += 1;
     try {
-      yield* new FollowedCommand(this.#link, this.#clock, observed(wish), signal, this.#unreached).events();
+      yield* new FollowedCommand(this.#link, this.#clock, observed(wish), signal).events();
     } finally {
       this.#count.executions -= 1;
     }

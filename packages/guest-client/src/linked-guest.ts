@@ -37,24 +37,16 @@ export interface GuestCounts {
 
 /** Reaches guests over the framed link. */
 export function guestDialler(clock: Clock, counts = noCounts()): GuestDialler & { readonly counts: GuestCounts } {
-  return {
-    counts,
-    guest: (address, unreached) => new LinkedGuest(address, clock, sharedLink(address, clock, counts, unreached)),
-  };
+  return { counts, guest: (address) => new LinkedGuest(address, clock, sharedLink(address, clock, counts)) };
 }
 
 function noCounts(): GuestCounts {
   return { connections: 0, attachments: 0 };
 }
 
-function sharedLink(
-  address: GuestAddress,
-  clock: Clock,
-  counts: GuestCounts,
-  unreached: () => void = () => undefined,
-): SharedLink {
+function sharedLink(address: GuestAddress, clock: Clock, counts: GuestCounts): SharedLink {
   const target = { host: address.host, port: address.port, token: address.podUid, counts };
-  return { client: new LinkClient(target, clock), count: { executions: 0 }, attached: new Set(), counts, unreached };
+  return { client: new LinkClient(target, clock), count: { executions: 0 }, attached: new Set(), counts };
 }
 
 /** What the views of one guest share. */
@@ -63,8 +55,6 @@ interface SharedLink {
   readonly count: { executions: number };
   readonly attached: Set<FollowedSession>;
   readonly counts: GuestCounts;
-  /** See `GuestDialler.guest`. */
-  readonly unreached: () => void;
 }
 
 /** One guest agent, over the framed link. Connections are made at the first call and let go when idle. */
@@ -92,7 +82,7 @@ export class LinkedGuest implements Guest {
     this.#count = shared.count;
     this.#link = this.#client.under(epoch);
     this.files = new LinkedFiles(this.#link, clock);
-    this.executions = new LinkedExecutions(this.#link, clock, this.#count, shared.unreached);
+    this.executions = new LinkedExecutions(this.#link, clock, this.#count);
     this.sessions = new LinkedSessions(this.#link, clock, shared);
   }
 
@@ -144,7 +134,7 @@ export class LinkedGuest implements Guest {
   async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent, void, undefined> {
     this.#count.executions += 1;
     try {
-      yield* new FollowedCommand(this.#link, this.#clock, executed(wish), signal, this.#shared.unreached).events();
+      yield* new FollowedCommand(this.#link, this.#clock, executed(wish), signal).events();
     } finally {
       this.#count.executions -= 1;
     }
