@@ -17,8 +17,13 @@ export async function openTerminal(link: LinkClient, sessionId: string, script: 
   await link.call(openSession, request, { within });
 }
 
+export interface Echo {
+  /** Milliseconds until a byte is back and acknowledged. */
+  key(): Promise<number>;
+}
+
 /** A terminal whose program sends back each byte. */
-export async function startEcho(link: LinkClient): Promise<{ key(): Promise<number> }> {
+export async function startEcho(link: LinkClient): Promise<Echo> {
   await openTerminal(link, "echo", "stty raw -echo; echo ready; exec cat");
   using within = new Deadline(systemClock, callMs);
   let attachmentId = "";
