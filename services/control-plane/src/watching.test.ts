@@ -1,6 +1,15 @@
 import { type HolderEpoch, readsInsteadOfListMax, workspaceWatchEventsMax } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
-import { openWish, patient, type Stage, settleTasks, stage, suspendWish, workspaceId } from "@holdfast/testkit";
+import {
+  openWish,
+  patient,
+  type Stage,
+  settleTasks,
+  silence,
+  stage,
+  suspendWish,
+  workspaceId,
+} from "@holdfast/testkit";
 import type { WatchItem } from "@holdfast/workspace";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Watching } from "./watching.ts";
@@ -91,6 +100,47 @@ describe("WatchWorkspace", () => {
     const states = watcher.words().filter((words) => words.startsWith("changed"));
     expect(new Set(states)).toEqual(new Set(["changed starting", "changed running"]));
     expect(states.at(-1)).toBe("changed running");
+    await watcher.leave();
+  });
+
+  it("tells that the guest was reached before it is asked to prove itself, each step once, fenced or not", async () => {
+    for (const epoch of [undefined, 3 as HolderEpoch]) {
+      on = stage();
+      watching = new Watching(on.deps);
+      const watcher = watch();
+      await settleTasks();
+      await open(epoch);
+      await settleTasks();
+      const steps = watcher.words().filter((words) => /^(bound|probed)$/.test(words));
+      expect(steps).toEqual(["bound", "probed"]);
+      await watcher.leave();
+    }
+  });
+
+  it("tells no proof that a privileged guest did not give, where that is only reported", async () => {
+    on = stage({ probe: "report" });
+    watching = new Watching(on.deps);
+    on.guests.shape = (script) => {
+      script.probe = async () => "Uid: 0 0 0 0";
+    };
+    const watcher = watch();
+    await settleTasks();
+    await open();
+    await settleTasks();
+    expect(watcher.words()).toContain("bound");
+    expect(watcher.words()).not.toContain("probed");
+    await watcher.leave();
+  });
+
+  it("tells a fenced guest as reached though it never answers the probe", async () => {
+    on.guests.shape = (script) => {
+      script.probe = (within) => silence(within);
+    };
+    const watcher = watch();
+    await settleTasks();
+    await on.clock.runUntilSettled(open(3 as HolderEpoch).catch(() => undefined));
+    expect(watcher.words()).toContain("bound");
+    expect(watcher.words()).not.toContain("probed");
     await watcher.leave();
   });
 

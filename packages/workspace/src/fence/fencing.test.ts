@@ -520,6 +520,40 @@ describe("L22 the bind", () => {
     expect(a.view().identity.podUid).toBe(next);
   });
 
+  it.each([
+    ["a delete that began", () => Object.assign(on.cluster.stored(id), { deleting: true }), "WORKSPACE_DELETING"],
+    ["a delete that is done", () => on.cluster.foreignDelete(id), "WORKSPACE_NOT_FOUND"],
+    ["another of its name", () => [on.cluster.foreignDelete(id), on.cluster.seed(id)], "WORKSPACE_REPLACED"],
+    ["a suspend", () => on.cluster.foreignMode(id, "Suspended"), "WORKSPACE_SUSPENDED"],
+  ])("sends nothing to the guest of a pod that %s overtook, and says so", async (_, overtake, reason) => {
+    on.cluster.seed(id, { stamps: { holderEpoch: "5" } });
+    const claims = on.cluster.plan.hold("readClaims");
+    const adopting = a.adopt(patient);
+    await claims.reached;
+    overtake();
+    claims.release();
+    await expect(on.clock.runUntilSettled(adopting)).rejects.toMatchObject({ reason });
+    expect([on.guests.calls, writes()]).toEqual([[], []]);
+  });
+
+  it("looks again where a guest knows a higher number than was read, and the object has it by then", async () => {
+    on.cluster.seed(id, { stamps: { holderEpoch: "5" } });
+    let asked = 0;
+    on.guests.shape = (script) => {
+      const { fence } = script;
+      script.fence = async (epoch, within) => {
+        asked += 1;
+        if (asked === 1) {
+          on.cluster.foreignFence(id, 9);
+          script.holderEpoch = holderEpochFrom(9);
+        }
+        await fence(epoch, within);
+      };
+    };
+    expect(await on.clock.runUntilSettled(a.adopt(patient))).toBeUndefined();
+    expect([a.view().state, a.view().holderEpoch, guestEpoch(), asked]).toEqual(["running", 9, 9, 2]);
+  });
+
   it("refuses a guest that cannot be fenced on a workspace that is, and serves it on one that is not", async () => {
     on.guests.shape = (script) => {
       script.fence = async () => {
