@@ -33,6 +33,7 @@ export async function connectPort(
       }
     },
     data: (bytes: Buffer) => queue.push(bytes, bytes.length),
+    ending: (why: Error) => ended.reject(guestErrorOf(why)),
     over: (error: Error | undefined) => {
       const end = error ?? (closed ? undefined : new LinkProtocolError("a tunnel was called complete in mid-stream"));
       connected.reject(end ?? new LinkLost("the tunnel ended before it stood"));

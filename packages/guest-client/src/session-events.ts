@@ -20,7 +20,7 @@ export class SessionEvents implements StreamListener {
   #attached = false;
   #exited = false;
 
-  /** `onOver`: told how the stream ended when it does, however far its reader is. */
+  /** `onOver`: told how the stream ends once that is known, perhaps twice, however far its reader is. */
   constructor(
     fromOffset: number,
     queue: StreamQueue<SessionEvent>,
@@ -75,6 +75,10 @@ export class SessionEvents implements StreamListener {
       this.#push({ t: "output", offset: this.#position, data });
       this.#position += data.length;
     }
+  }
+
+  ending(why: Error): void {
+    this.#onOver(why);
   }
 
   over(error: Error | undefined): void {

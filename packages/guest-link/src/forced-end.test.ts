@@ -45,13 +45,20 @@ async function stage(clocks: { readonly agent?: Clock; readonly caller?: Clock }
     async open() {
       const at = opened.length;
       const over = Promise.withResolvers<Error | undefined>();
-      const got = { bytes: 0, ends: 0, over: over.promise, each: (_bytes: Buffer): void => undefined };
+      const got = {
+        bytes: 0,
+        told: [] as string[],
+        ends: 0,
+        over: over.promise,
+        each: (_bytes: Buffer): void => undefined,
+      };
       const listener = {
         message: () => undefined,
         data: (bytes: Buffer) => {
           got.each(bytes);
           got.bytes += bytes.length;
         },
+        ending: ({ reason }: AnsweredError) => void got.told.push(reason),
         over: (error: Error | undefined) => {
           got.ends += 1;
           over.resolve(error);
@@ -81,7 +88,7 @@ describe("a stream that the agent ends by force", () => {
     expect(got.ends).toBe(1);
   });
 
-  it("G5 G18 is told to a reader that stands still after 5 s, though its socket is paused; what it has not read it is not given", async () => {
+  it("G5 G18 is told at once, though the socket is paused, and after 5 s the stream is over; what its reader has not read it is not given", async () => {
     const clock = new StepClock();
     const { open, heard } = await stage({ caller: clock });
     const { caller, got, stream } = await open();
@@ -89,6 +96,7 @@ describe("a stream that the agent ends by force", () => {
     stream.sendData(Buffer.alloc(8 * mebibyte));
     stream.endByForce(displaced());
     await heard();
+    expect(got.told).toEqual(["ATTACHMENT_DISPLACED"]);
     clock.pass(linkStreamCloseMs - 1);
     expect(got.ends).toBe(0);
     const read = got.bytes;

@@ -11,6 +11,11 @@ import { errorOf } from "./status.ts";
 export interface StreamListener {
   message(payload: Buffer): void;
   data(bytes: Buffer): void;
+  /**
+   * The agent has ended the stream by force: told at once, also while the stream is paused. What it sent before still comes, for 5 s at
+   * most, then `over` with the same reason.
+   */
+  ending?(why: AnsweredError): void;
   /** Undefined: complete. AnsweredError: the agent's answer. LinkLost: the connection ended first. Comes also while the stream is paused. */
   over(error: Error | undefined): void;
 }
@@ -130,7 +135,7 @@ export class CallerStream implements SocketListener {
 
   /**
    * The agent has ended the stream by force, and says so by a connection that is never paused. A reader that reads on is given what was
-   * sent before, and END in its place; one that does not is told after 5 s, and what it has not read by then it is not given.
+   * sent before, and END in its place; for one that does not the stream is over after 5 s, and what it has not read by then it is not given.
    */
   endByForce(payload: Buffer): void {
     const why = errorOf(fromBinary(EndSchema, payload).status);
@@ -138,6 +143,7 @@ export class CallerStream implements SocketListener {
     if (this.#over || this.#forced !== undefined) return;
     this.#forced = why;
     this.#cancelForced = this.#clock.schedule(linkStreamCloseMs, () => this.#finish(why));
+    this.#listener?.ending?.(why);
   }
 
   closed(cause: unknown): void {
