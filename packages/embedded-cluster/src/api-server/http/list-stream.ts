@@ -16,14 +16,18 @@ export function listAnswer(page: ListPage, body: ListBody): Reply | ListAnswer {
 }
 
 /** As long as the real server gives a request that is no watch. */
-const limitMs = 60_000;
+const listLimitMs = 60_000;
 
 /**
  * Writes a list object by object, as fast as the caller takes it, as it stood at its version whatever is written
  * meanwhile. What cannot be finished (the caller's pace, a compaction by hand, the server's end) is cut off, so that
  * half a list is never taken for one. Throws 410, before anything is written, where the version is gone already.
  */
-export async function streamList({ page, body }: ListAnswer, response: ServerResponse): Promise<void> {
+export async function streamList(
+  { page, body }: ListAnswer,
+  response: ServerResponse,
+  limitMs = listLimitMs,
+): Promise<void> {
   const unpin = page.pin();
   const over = new AbortController();
   const end = (): void => over.abort();

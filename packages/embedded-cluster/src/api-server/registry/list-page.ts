@@ -53,16 +53,21 @@ export function listPage(
   let kept: string[] | undefined = [];
   let size = 0;
   let more = false;
+  const take = ({ namespace, name }: Position): boolean => {
+    more = keys.length >= limit;
+    if (!more) keys.push({ namespace, name });
+    return !more;
+  };
   for (const item of store.scanAt(at, resource, namespace, token)) {
     if (matches !== undefined && !matches(JSON.parse(item.body))) continue;
-    if (keys.length >= limit) {
-      more = true;
-      break;
-    }
-    keys.push({ namespace: item.namespace, name: item.name });
+    if (!take(item)) break;
     size += item.body.length;
     if (size > smallCharacters) kept = undefined;
     kept?.push(item.body);
+    if (kept === undefined && matches === undefined) break; // the rest need not be read to be counted
+  }
+  if (kept === undefined && matches === undefined && !more) {
+    for (const key of store.scanKeysAt(at, resource, namespace, keys.at(-1))) if (!take(key)) break;
   }
   const last = more ? keys.at(-1) : undefined;
   return {

@@ -87,7 +87,7 @@ function giveBackFreeSpace(db: DatabaseSync): void {
   const [free, all, pageBytes] = [read("freelist_count"), read("page_count"), read("page_size")];
   if (free * pageBytes < worthGivingBackBytes || free * 2 < all) return;
   try {
-    db.exec("VACUUM");
+    db.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"); // without the second, the small file stays in the write-ahead log
   } catch (error) {
     if (!isFull(error)) throw error; // it needs room for a copy of what is there; without, the file stays as large
   }

@@ -219,13 +219,23 @@ export class ObjectStore {
       for (const row of rows) yield toObject(row);
       return;
     }
+    for (const key of this.scanKeysAt(at, resource, namespace, after)) {
+      const body = this.bodyAt(at, key);
+      if (body !== undefined) yield { ...key, uid: "", rv: at, body };
+    }
+  }
+
+  /** As scanAt, without reading the objects. */
+  *scanKeysAt(
+    at: number,
+    resource: string,
+    namespace: string | undefined,
+    after: Position | undefined,
+  ): Generator<ObjectKey> {
     let last = after;
     for (let more = true; more; ) {
       const keys = this.#keysAt(at, resource, namespace, last);
-      for (const key of keys) {
-        const body = this.bodyAt(at, key);
-        if (body !== undefined) yield { ...key, uid: "", rv: at, body };
-      }
+      yield* keys;
       last = keys.at(-1);
       more = keys.length === keyBatch;
     }

@@ -16,6 +16,8 @@ export interface RawClient {
   /** As call, with the answer's headers. */
   exchange(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<HeadedAnswer>;
   watch(path: string): Promise<WatchReader>;
+  /** The answer's head; its body is the caller's to read. */
+  open(method: string, path: string, body: unknown, headers: Record<string, string>): Promise<IncomingMessage>;
 }
 
 /** A running API server over a folder of its own. */
@@ -71,6 +73,7 @@ export function rawClient(kubeconfigPath: string): RawClient {
       sent.end(text);
     });
   const client: RawClient = {
+    open,
     call: async (...request) => {
       const { code, body } = await client.exchange(...request);
       return { code, body };
