@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { getOption } from "@bufbuild/protobuf";
@@ -17,6 +17,7 @@ import {
   pageSizeMax,
   pathMaxBytes,
   putFileMaxBytes,
+  reasonGuide,
   reasons,
   requestMaxBytes,
   runCommandOutputMaxBytes,
@@ -125,6 +126,23 @@ describe("one number, one place: the protos agree with the contract", () => {
     expect(text.match(/At most 500\./g)).toHaveLength(2);
     expect(fileBatchMax).toBe(500);
     expect(text).toContain(`At most ${fileChunkMaxBytes / 1024} KiB.`);
+  });
+
+  it("on reasons: each is given somewhere, or its guide says that this release gives it nowhere", () => {
+    const isSource = (name: string) =>
+      name.endsWith(".ts") && !/\.(test|testing)\.ts$|(^|\/)(gen|node_modules)\//.test(name);
+    const given = new Set(
+      ["packages", "services"].flatMap((folder) =>
+        globSync("*/src/**/*.ts", { cwd: join(root, folder) })
+          .filter((name) => isSource(name) && !name.startsWith("contract/") && !name.startsWith("testkit/"))
+          .flatMap(
+            (name) => readFileSync(join(root, folder, name), "utf8").match(/(?<=")[A-Z]+(?:_[A-Z0-9]+)+(?=")/g) ?? [],
+          ),
+      ),
+    );
+    const nowhere = Object.keys(reasons).filter((reason) => !given.has(reason));
+    const saying = Object.entries(reasonGuide).filter(([, { means }]) => means.startsWith("Not given by this release"));
+    expect(nowhere).toEqual(saying.map(([reason]) => reason));
   });
 
   it("on reasons: a proto comment names only what the catalogue has", () => {

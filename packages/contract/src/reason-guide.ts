@@ -116,8 +116,9 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Look at them; suspend and resume end everything.",
   },
   GUEST_GONE: {
-    means: "The guest that ran the command is gone; what became of the command is not known.",
-    cure: "Look at what it did before running it again.",
+    means:
+      "The guest that ran the command or the session is gone, as its pod was seen gone or ended: `execution_id` or `session_id`, `evidence`, `previous_pod`. How it ended is not known; what was not delivered by then is lost.",
+    cure: "Look at what it did before running it again. The disk is kept.",
   },
   EXECUTION_DETACHED: {
     means:
@@ -228,8 +229,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Attach again to take it back, or attach with mode OBSERVE.",
   },
   OUTPUT_NOT_RETAINED: {
-    means: "The output that the call wants was not kept.",
-    cure: "Start with `retain_output`, or attach while the command runs.",
+    means: "Not given by this release. Output that is no longer kept comes as a gap that names what is missing.",
+    cure: "Start with `retain_output` to keep more of it, for longer.",
   },
   QUIESCE_UNCONFIRMED: {
     means: "Not every program could be stopped in time, or it is not known: `pids`. Nothing was patched.",

@@ -48,10 +48,10 @@ function unreachable(why: string): FlushReport {
 }
 
 function unconfirmed(ws: Handle, how: "refused" | "silent", cause: unknown): HoldfastError {
-  const what = how === "refused" ? "did not confirm" : "was asked for, and did not answer whether it did,";
+  const what = how === "refused" ? "did not confirm the flush" : "was asked for a flush and did not answer";
   const metadata = cause instanceof HoldfastError ? cause.metadata : {};
   return new HoldfastError("FLUSH_UNCONFIRMED", {
-    message: `Workspace ${ws.id} was not asked to stop: its guest ${what} the flush (${wordsOf(cause)}). It runs on. Suspend it again, or with the flush declined; ${safe.toLowerCase()} either way.`,
+    message: `Workspace ${ws.id} was not asked to stop: its guest ${what} (${wordsOf(cause)}). It runs on. Suspend it again, or with the flush declined; ${safe.toLowerCase()} either way.`,
     metadata: { ...metadata, why: how },
     cause,
   });

@@ -320,6 +320,27 @@ describe("L27 a quiesce that was asked for", () => {
     expect((await fresh.suspend(quiet, patient)).quiesce?.outcome).toBe("skipped");
   });
 
+  it.each([
+    ["quiesce", "QUIESCE_UNCONFIRMED", 0],
+    ["flush", "FLUSH_UNCONFIRMED", 1],
+  ] as const)(
+    "and a stop_timeout that ends while the guest is asked for a %s stops it too, in that time",
+    async (verb, reason, released) => {
+      agent()[verb] = (_: unknown, within: Parameters<typeof silence>[0]) => silence(within);
+      const flush = { enabled: true, timeoutMs: 600_000 };
+      const wish = { ...suspendWish, quiesce: { graceMs: 4_999 }, flush, stopTimeoutMs: 1_000 };
+      const suspending = on.clock.runUntilSettled(workspace.suspend(wish, patient), 1_001);
+      await expect(suspending).rejects.toMatchObject({
+        reason,
+        message: expect.stringContaining("1000 ms"),
+        metadata: { why: "silent", sessions_released: "true" },
+      });
+      expect([writes(), workspace.state.t]).toEqual([[], "active"]);
+      await serves();
+      expect(on.guests.count("releaseQuiesce")).toBe(released);
+    },
+  );
+
   it("lets the guest go on when the flush after it stops the suspend", async () => {
     agent().flush = () => Promise.reject(new GuestLost("the link broke"));
     expect(await refusedSuspend()).toMatchObject({ reason: "FLUSH_UNCONFIRMED" });

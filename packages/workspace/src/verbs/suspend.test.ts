@@ -51,6 +51,14 @@ describe("L25 suspended means seen gone", () => {
     expect((await suspending).view.state).toBe("suspended");
   });
 
+  it("14 L9 leaves the origin as the call that opened it said", async () => {
+    on.cluster.seed(workspaceId("other"));
+    const adopted = new Workspace(workspaceId("other"), on.deps);
+    expect((await adopted.open(openWish, patient)).origin).toBe("adopted_running");
+    expect((await adopted.suspend(suspendWish, patient)).view.origin).toBe("adopted_running");
+    expect((await workspace.suspend(suspendWish, patient)).view.origin).toBe("created");
+  });
+
   it("counts a pod that has Succeeded or Failed as stopped", async () => {
     on.cluster.habits.podsEnd = false;
     const suspending = workspace.suspend(suspendWish, patient);

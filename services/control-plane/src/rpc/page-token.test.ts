@@ -23,6 +23,8 @@ describe("a page token", () => {
     const token = pageTokenOf("a", filter);
     expect(() => continueTokenOf(token, { ...filter, template: "large" })).toThrow(refused);
     expect(() => continueTokenOf(token, {})).toThrow(refused);
+    expect(() => continueTokenOf(token, {})).toThrow(/belongs to a list with another filter/);
+    expect(() => continueTokenOf("x", filter)).toThrow(/is not a next_page_token of this service/);
     for (const text of ["x", "####", "bm90IG9uZQ", token.slice(4)]) {
       expect(() => continueTokenOf(text, filter)).toThrow(refused);
     }

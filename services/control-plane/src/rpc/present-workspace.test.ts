@@ -12,8 +12,9 @@ import { holderEpochFrom, sandboxUidOf } from "@holdfast/contract";
 import { workspaceId } from "@holdfast/testkit";
 import type { FlushReport, QuiesceReport, WorkspaceView } from "@holdfast/workspace";
 import { describe, expect, it } from "vitest";
-import { presentSummary, presentTemplate } from "./present-inventory.ts";
+import { presentNews, presentSummary, presentTemplate } from "./present-inventory.ts";
 import { presentQuiesce, presentStopReports, presentWorkspace } from "./present-workspace.ts";
+import { versionOfBookmark } from "./watch-bookmark.ts";
 
 const bare: WorkspaceView = {
   id: workspaceId("w1"),
@@ -135,6 +136,16 @@ describe("an object of the inventory as callers see it", () => {
     });
     const known = presentSummary({ ...summary, mode: "Suspended", modeChangedAt: new Date(2_001), holderEpoch: 0 });
     expect(known).toMatchObject({ mode: 2, modeChangedAt: { seconds: 2n, nanos: 1_000_000 }, holderEpoch: 0n });
+  });
+
+  it("is told as added, changed or removed; a bookmark is bound to what it was made under", () => {
+    for (const t of ["added", "changed", "removed"] as const) {
+      expect(presentNews({ t, workspace: summary }, {}).event).toMatchObject({ case: t, value: { workspaceId: "w1" } });
+    }
+    expect(presentNews({ t: "restarted" }, {}).event).toEqual({ case: "restarted", value: {} });
+    const { event } = presentNews({ t: "bookmark", version: "17" }, { namespace: "a" });
+    if (event?.case !== "bookmark") throw new Error("no bookmark");
+    expect(versionOfBookmark(event.value, { namespace: "a" })).toBe("17");
   });
 
   it("a template is usable exactly where there is no problem with it", () => {
