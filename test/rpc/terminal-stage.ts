@@ -25,8 +25,8 @@ export async function terminalStage(replicas = 1) {
     ...inMemory,
     clock: systemClock,
     guests: {
-      guest(address) {
-        const guest = dialler.guest({ host: "127.0.0.1", port: hop2.port, podUid: agent.address.podUid });
+      guest(address, unreached) {
+        const guest = dialler.guest({ host: "127.0.0.1", port: hop2.port, podUid: agent.address.podUid }, unreached);
         // The pod's own address leads nowhere; everybody else is to believe it.
         return Object.defineProperty(guest, "address", { value: address });
       },

@@ -30,6 +30,8 @@ export const linkPingEveryMs = 15_000;
 export const linkPingMisses = 3;
 /** How long a peer may be silent on its control connection: every ping of the misses. */
 export const linkSilenceMaxMs = linkPingEveryMs * linkPingMisses;
+/** How long a guest whose pod was seen gone may take to show that it is there all the same. */
+export const linkLastSignMs = 5_000;
 /** After how long a silence the kernel asks whether the other machine is still there; ten unanswered within 10 s end the connection. */
 export const linkKeepAliveMs = 5 * 60_000;
 /** After how long without calls and streams a caller closes its connections. */

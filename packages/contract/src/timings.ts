@@ -40,6 +40,8 @@ export const sessionCallTimeoutMs = 30_000;
 export const refusedInputGraceMs = 5_000;
 /** How long a lost link to the same guest is retried. */
 export const reattachWindowMs = 30_000;
+/** The least time between two looks for the pod of a guest whose streams wait to reach it again. */
+export const unreachedLookEveryMs = 4_000;
 /** How long the service may take from SIGTERM to exit. */
 export const drainGraceMs = 15_000;
 /** How long unary calls may go on after SIGTERM before they are let go. Streams are let go at once. */

@@ -71,6 +71,7 @@ export class FollowedCommand {
   readonly #clock: Clock;
   readonly #followed: Followed;
   readonly #signal: AbortSignal;
+  readonly #onUnreached: () => void;
   #attachment: Attachment | undefined;
   /** The agent process that OPEN went to: on another one the same id would be another command. */
   #bootId: string | undefined;
@@ -85,13 +86,15 @@ export class FollowedCommand {
   #refusal: AnsweredError | undefined;
   #outage: { readonly sinceMs: number; readonly cause: LinkLost; attempts: number } | undefined;
 
-  constructor(link: GuestLink, clock: Clock, followed: Followed, signal: AbortSignal) {
+  /** `onUnreached`: called each time that the guest was not reached, while the command waits to be taken up again. */
+  constructor(link: GuestLink, clock: Clock, followed: Followed, signal: AbortSignal, onUnreached: () => void) {
     this.#link = link;
     this.#clock = clock;
     this.#followed = followed;
     this.#offset = followed.fromOffset;
     this.#bootId = followed.expectedBootId;
     this.#signal = signal;
+    this.#onUnreached = onUnreached;
   }
 
   /** Opens it and yields its events. See `Guest.execute`. */
@@ -204,6 +207,7 @@ export class FollowedCommand {
     if (!(error instanceof LinkLost || error instanceof NothingSent)) throw error;
     const leftMs = outage.sinceMs + reattachWindowMs - this.#clock.monotonicMs();
     if (leftMs <= 0) throw this.#detached(outage.cause);
+    if (error instanceof NothingSent) this.#onUnreached();
     const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.attempts++, Math.random()));
     await pause(this.#clock, waitMs, this.#signal);
   }

@@ -26,13 +26,24 @@ interface OpenStream {
   readonly queue: StreamQueue<SessionEvent>;
 }
 
+/** Who is told of an attachment beside its reader. */
+export interface SessionFollower {
+  /**
+   * The guest has ended the attachment, or was asked to; perhaps more than once: also where its reader stands still, and has not had the
+   * events before, nor the reason.
+   */
+  over(): void;
+  /** The guest was not reached, while the attachment waits to be taken up again. */
+  unreached(): void;
+}
+
 /** One attachment to a session, followed across lost connections to the same guest. */
 export class FollowedSession {
   readonly #link: GuestLink;
   readonly #clock: Clock;
   readonly #wish: AttachSessionWish;
   readonly #signal: AbortSignal;
-  readonly #onOver: () => void;
+  readonly #follower: SessionFollower;
   #open: OpenStream | undefined;
   #attachmentId: AttachmentId | undefined;
   #bootId: string | undefined;
@@ -46,12 +57,8 @@ export class FollowedSession {
   #offset: number;
   #outage: { readonly sinceMs: number; readonly cause: Error; attempts: number } | undefined;
 
-  /**
-   * `onOver`: called when the guest has ended the attachment, or was asked to, perhaps more than once: also where its reader stands still,
-   * and has not had the events before, nor the reason.
-   */
-  constructor(link: GuestLink, clock: Clock, wish: AttachSessionWish, signal: AbortSignal, onOver: () => void) {
-    this.#onOver = onOver;
+  constructor(link: GuestLink, clock: Clock, wish: AttachSessionWish, signal: AbortSignal, follower: SessionFollower) {
+    this.#follower = follower;
     this.#link = link;
     this.#clock = clock;
     this.#wish = wish;
@@ -100,7 +107,7 @@ export class FollowedSession {
     const attachmentId = this.#attachmentId;
     if (attachmentId === undefined) {
       this.#open?.stream.end({ clientClosed: true });
-      this.#onOver();
+      this.#follower.over();
       return;
     }
     const request = { sessionId: this.#wish.sessionId, attachmentId, clientClosed: true };
@@ -108,7 +115,7 @@ export class FollowedSession {
       await link.call(SessionService.method.detachSession, request, { within });
     } finally {
       this.#open?.stream.end({ clientClosed: true });
-      this.#onOver();
+      this.#follower.over();
     }
   }
 
@@ -157,7 +164,7 @@ export class FollowedSession {
     };
     using within = new Deadline(this.#clock, openTimeoutMs, this.#signal);
     const events = new SessionEvents(this.#offset, queue, (error) => {
-      if (error instanceof AnsweredError) this.#onOver(); // The guest's last word; a lost link is taken up again.
+      if (error instanceof AnsweredError) this.#follower.over(); // The guest's last word; a lost link is taken up again.
     });
     const stream = await this.#link.open(SessionService.method.attachSession, request, events, { within });
     this.#bootId ??= stream.bootId;
@@ -190,6 +197,7 @@ export class FollowedSession {
     if (!(error instanceof LinkLost || error instanceof NothingSent)) throw error;
     const leftMs = outage.sinceMs + reattachWindowMs - this.#clock.monotonicMs();
     if (leftMs <= 0) throw this.#detached(outage.cause);
+    if (error instanceof NothingSent) this.#follower.unreached();
     const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.attempts++, Math.random()));
     const released = new Promise<void>((resolve) => {
       this.#wakeReleased = resolve;

@@ -25,18 +25,20 @@ export class LinkedExecutions implements GuestExecutions {
   readonly #link: GuestLink;
   readonly #clock: Clock;
   readonly #count: { executions: number };
+  readonly #unreached: () => void;
 
-  /** `count`: of the executions that are followed; shared by the views of one guest. */
-  constructor(link: GuestLink, clock: Clock, count: { executions: number }) {
+  /** `count`: of the executions that are followed; shared by the views of one guest. `unreached`: see `GuestDialler.guest`. */
+  constructor(link: GuestLink, clock: Clock, count: { executions: number }, unreached: () => void) {
     this.#link = link;
     this.#clock = clock;
     this.#count = count;
+    this.#unreached = unreached;
   }
 
   async *attach(wish: AttachWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent, void, undefined> {
     this.#count.executions += 1;
     try {
-      yield* new FollowedCommand(this.#link, this.#clock, observed(wish), signal).events();
+      yield* new FollowedCommand(this.#link, this.#clock, observed(wish), signal, this.#unreached).events();
     } finally {
       this.#count.executions -= 1;
     }

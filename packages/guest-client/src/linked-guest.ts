@@ -37,16 +37,24 @@ export interface GuestCounts {
 
 /** Reaches guests over the framed link. */
 export function guestDialler(clock: Clock, counts = noCounts()): GuestDialler & { readonly counts: GuestCounts } {
-  return { counts, guest: (address) => new LinkedGuest(address, clock, sharedLink(address, clock, counts)) };
+  return {
+    counts,
+    guest: (address, unreached) => new LinkedGuest(address, clock, sharedLink(address, clock, counts, unreached)),
+  };
 }
 
 function noCounts(): GuestCounts {
   return { connections: 0, attachments: 0 };
 }
 
-function sharedLink(address: GuestAddress, clock: Clock, counts: GuestCounts): SharedLink {
+function sharedLink(
+  address: GuestAddress,
+  clock: Clock,
+  counts: GuestCounts,
+  unreached: () => void = () => undefined,
+): SharedLink {
   const target = { host: address.host, port: address.port, token: address.podUid, counts };
-  return { client: new LinkClient(target, clock), count: { executions: 0 }, attached: new Set(), counts };
+  return { client: new LinkClient(target, clock), count: { executions: 0 }, attached: new Set(), counts, unreached };
 }
 
 /** What the views of one guest share. */
@@ -55,6 +63,8 @@ interface SharedLink {
   readonly count: { executions: number };
   readonly attached: Set<FollowedSession>;
   readonly counts: GuestCounts;
+  /** See `GuestDialler.guest`. */
+  readonly unreached: () => void;
 }
 
 /** One guest agent, over the framed link. Connections are made at the first call and let go when idle. */
@@ -82,7 +92,7 @@ export class LinkedGuest implements Guest {
     this.#count = shared.count;
     this.#link = this.#client.under(epoch);
     this.files = new LinkedFiles(this.#link, clock);
-    this.executions = new LinkedExecutions(this.#link, clock, this.#count);
+    this.executions = new LinkedExecutions(this.#link, clock, this.#count, shared.unreached);
     this.sessions = new LinkedSessions(this.#link, clock, shared);
   }
 
@@ -134,10 +144,14 @@ export class LinkedGuest implements Guest {
   async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent, void, undefined> {
     this.#count.executions += 1;
     try {
-      yield* new FollowedCommand(this.#link, this.#clock, executed(wish), signal).events();
+      yield* new FollowedCommand(this.#link, this.#clock, executed(wish), signal, this.#shared.unreached).events();
     } finally {
       this.#count.executions -= 1;
     }
+  }
+
+  retire(): void {
+    this.#client.retire();
   }
 
   close(): void {

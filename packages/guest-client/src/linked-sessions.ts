@@ -38,16 +38,22 @@ export class LinkedSessions implements GuestSessions {
   readonly #followed: Set<FollowedSession>;
   /** Of all guests of one dialler. */
   readonly #counts: { attachments: number };
+  readonly #unreached: () => void;
 
   constructor(
     link: GuestLink,
     clock: Clock,
-    of: { readonly attached: Set<FollowedSession>; readonly counts: { attachments: number } },
+    of: {
+      readonly attached: Set<FollowedSession>;
+      readonly counts: { attachments: number };
+      readonly unreached: () => void;
+    },
   ) {
     this.#link = link;
     this.#clock = clock;
     this.#followed = of.attached;
     this.#counts = of.counts;
+    this.#unreached = of.unreached;
   }
 
   get liveAttachments(): number {
@@ -76,7 +82,10 @@ export class LinkedSessions implements GuestSessions {
     const forget = (): void => {
       if (this.#followed.delete(followed)) this.#counts.attachments -= 1;
     };
-    const followed = new FollowedSession(this.#link, this.#clock, wish, signal, forget);
+    const followed = new FollowedSession(this.#link, this.#clock, wish, signal, {
+      over: forget,
+      unreached: this.#unreached,
+    });
     this.#followed.add(followed);
     this.#counts.attachments += 1;
     try {

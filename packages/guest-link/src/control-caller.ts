@@ -29,8 +29,10 @@ export class ControlCaller implements SocketListener {
   readonly #clock: Clock;
   #nextId = 1;
   #unanswered = 0;
+  #pongs = 0;
   #heardAtMs: number;
   #stopPinging: () => void = () => undefined;
+  #stopDemanding: () => void = () => undefined;
 
   constructor(socket: FramedSocket, clock: Clock, listener: ControlListener) {
     this.#socket = socket;
@@ -70,6 +72,17 @@ export class ControlCaller implements SocketListener {
     }
   }
 
+  /** Asks for a sign of life now; the peer is silent when none has come by then. */
+  demandSign(withinMs: number): void {
+    if (this.isClosed) return;
+    const before = this.#pongs;
+    this.#socket.send(frameTypes.ping, nothing);
+    this.#stopDemanding();
+    this.#stopDemanding = this.#clock.schedule(withinMs, () => {
+      if (this.#pongs === before) this.#socket.destroy(new PeerSilent(`the guest gave no sign for ${withinMs} ms`));
+    });
+  }
+
   close(): void {
     this.#socket.finish();
     this.#socket.destroy();
@@ -81,6 +94,7 @@ export class ControlCaller implements SocketListener {
       this.#pending.get(callId)?.resolve(fromBinary(ReplySchema, payload));
     } else if (type === frameTypes.pong) {
       this.#unanswered = 0;
+      this.#pongs += 1;
       this.#heardAtMs = this.#clock.monotonicMs();
     } else if (type === frameTypes.streamEnd) {
       this.#listener.streamEnded(callId, payload);
@@ -93,6 +107,7 @@ export class ControlCaller implements SocketListener {
 
   closed(cause: unknown): void {
     this.#stopPinging();
+    this.#stopDemanding();
     for (const { reject } of this.#pending.values()) {
       reject(new LinkLost("the control connection closed before the reply", cause));
     }

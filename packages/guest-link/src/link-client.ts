@@ -13,6 +13,7 @@ import {
   type GuestFeature,
   guestDialTimeoutMs,
   linkIdleCloseMs,
+  linkLastSignMs,
   linkMessageMaxBytes,
   linkSilenceMaxMs,
   linkSparesMax,
@@ -53,6 +54,7 @@ export class LinkClient {
   readonly #spares = new Set<CallerStream>();
   readonly #streams = new OpenStreams();
   #control: Promise<ControlCaller> | undefined;
+  #retired = false;
   #dialingSpares = 0;
   #inUse = 0;
   #cancelIdle: (() => void) | undefined;
@@ -102,6 +104,7 @@ export class LinkClient {
     options: CallOptions,
   ): Promise<CallerStream> {
     const message = encode(method.input, request);
+    if (this.#retired) throw new NothingSent("closed", "The guest's pod is gone.");
     return this.#used(async () => {
       const taking = this.#takeStream(options.within);
       taking.catch(() => undefined); // Awaited below, unless the control connection fails first.
@@ -124,6 +127,16 @@ export class LinkClient {
       this.#replenish();
       return stream;
     });
+  }
+
+  /**
+   * For a guest whose pod is said to be gone: opens no stream to it any more (NothingSent). Those that stand go on to their end, since what
+   * the guest sent before is still to be read; but where a control connection stands and is silent from here on, they are over soon.
+   */
+  retire(): void {
+    if (this.#retired) return;
+    this.#retired = true;
+    this.#control?.then((control) => control.demandSign(linkLastSignMs)).catch(() => undefined); // Not connected: nobody to ask.
   }
 
   /** Closes everything. Streams end with LinkLost; what runs in the guest goes on. */

@@ -190,6 +190,8 @@ class FakeGuest implements Guest {
     }
   }
 
+  retire(): void {}
+
   close(): void {
     this.#count.isClosed = true;
     this.#guests.closed.push(this.address.podUid);

@@ -13,6 +13,7 @@ import type { WorkspaceEvents } from "./events/workspace-events.ts";
 import { fencingKey, type StopFencing, unfenced } from "./fence/fencing.ts";
 import { epochToStore } from "./fence/holder-epoch.ts";
 import { summaryOf } from "./inventory/summary.ts";
+import { lookAgain } from "./notice/look-again.ts";
 import { Noticing } from "./notice/noticing.ts";
 import { isOutlived } from "./outlived.ts";
 import type { ClusterNews, SandboxReading } from "./ports/cluster.ts";
@@ -71,6 +72,7 @@ export class Workspace {
     this.files = this.filesUnder(undefined);
     this.#transitions = new TransitionQueue(this.#ws);
     this.#noticing = new Noticing(this.#ws, this.#transitions);
+    this.#ws.lookAgain = () => lookAgain(this.#ws);
     const { told } = deps;
     if (told) this.#ws.tell = (news) => told(id, news, () => viewOf(this.#ws));
     this.#suspends = new StopFlights(deps);

@@ -253,6 +253,8 @@ class ModelGuest implements Guest {
     }
   }
 
+  retire(): void {}
+
   close(): void {}
 
   async #ask<T>(verb: GuestVerb, within: Deadline, answer: () => T): Promise<T> {

@@ -9,6 +9,7 @@ import { agentHostOf } from "./agent-host.ts";
 import type { BindablePod } from "./bindable.ts";
 import { fenceGuest, type Judge, readAfterPod } from "./fence-guest.ts";
 import { judgePrivileges } from "./privilege.ts";
+import { UnreachedPod } from "./unreached-pod.ts";
 
 /** The guest accepted a connection and did not answer the probe. */
 export class ProbeUnanswered extends Error {
@@ -41,7 +42,8 @@ export async function dialGuest(
 ): Promise<Dialled> {
   const host = agentHostOf(ws, sandbox, pod);
   if (host === undefined) throw new GuestNotReached("no-connection", "its Service has no name yet");
-  const guest = ws.deps.guests.guest({ host, port: agentPort, podUid: pod.uid });
+  const unreached = new UnreachedPod(ws);
+  const guest = ws.deps.guests.guest({ host, port: agentPort, podUid: pod.uid }, () => unreached.tried());
   try {
     const now = await readAfterPod(ws, sandbox, within);
     judge?.(now);

@@ -1,10 +1,12 @@
-import type { GuestFeature, HolderEpoch } from "@holdfast/contract";
+import type { ExecutionId, GuestFeature, HolderEpoch } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
+import type { GuestIdentity } from "../events/workspace-event.ts";
 import type { ExecutionEvent, ExecutionWish, Guest } from "../ports/guest.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { type Cancelled, confirmCancelled } from "./cancel-execution.ts";
-import { callGuest } from "./guest-call.ts";
+import { callGuest, type Lost } from "./guest-call.ts";
+import { guestGone } from "./guest-gone.ts";
 
 /** Runs a command in the bound guest. The one rebind and the one re-read are those of every call (guest-call.ts). */
 export async function* execute(
@@ -27,7 +29,8 @@ export async function* execute(
       yield event;
     }
   };
-  const lost = (cause: Error): HoldfastError => outcomeUnknown(ws, cause, wish, nextOffset);
+  const lost: Lost = (cause, gone) =>
+    gone ? executionGone(ws, gone, wish.executionId, nextOffset, cause) : outcomeUnknown(ws, cause, wish, nextOffset);
   try {
     yield* callGuest(ws, { feature: how.feature, claim: { changes: true, epoch }, open, lost }, signal);
   } catch (error) {
@@ -65,6 +68,18 @@ function confirmedLate(ws: Handle, wish: ExecutionWish, nextOffset: number, caus
     metadata: { execution_id: wish.executionId, next_offset: String(nextOffset) },
     cause,
   });
+}
+
+/** The pod that the command was sent to is gone. */
+export function executionGone(
+  ws: Handle,
+  gone: GuestIdentity,
+  id: ExecutionId,
+  nextOffset: number,
+  cause: Error,
+): HoldfastError {
+  const metadata = { execution_id: id, next_offset: String(nextOffset) };
+  return guestGone(ws, gone, `execution ${id}`, metadata, cause);
 }
 
 /** Something was sent and no answer came: whether the command ran, runs or ended is not known. */

@@ -7,8 +7,8 @@ import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { cancelExecution } from "./cancel-execution.ts";
 import { type EpochClaim, readsOnly } from "./epoch-claim.ts";
-import { execute } from "./execute.ts";
-import { askGuest, callGuest } from "./guest-call.ts";
+import { execute, executionGone } from "./execute.ts";
+import { askGuest, callGuest, type Lost } from "./guest-call.ts";
 import { type CommandInput, interactive } from "./interactive.ts";
 import { readLost } from "./session-refusals.ts";
 
@@ -54,7 +54,8 @@ export class WorkspaceExecutions {
         yield event;
       }
     };
-    const lost = (cause: Error): HoldfastError => attachLost(ws, wish, offset, cause);
+    const lost: Lost = (cause, gone) =>
+      gone ? executionGone(ws, gone, wish.executionId, offset, cause) : attachLost(ws, wish, offset, cause);
     try {
       yield* this.#told(callGuest(ws, { feature: undefined, claim: readsOnly, open, lost }, signal));
     } catch (error) {

@@ -3,6 +3,7 @@ import type { GuestFeature } from "@holdfast/contract";
 import { HoldfastError, hasReason } from "@holdfast/errors";
 import { guestAhead } from "../binding/fence-guest.ts";
 import { presentable } from "../binding/guest-failure.ts";
+import type { GuestIdentity } from "../events/workspace-event.ts";
 import { type Guest, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { admissionRefusal, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
@@ -22,8 +23,11 @@ export interface GuestCall<Event> {
   /** True once the call cannot be made a second time, though nothing of it was delivered. */
   readonly isSpent?: () => boolean;
   /** The error of a call whose link broke after something was sent. */
-  readonly lost: (cause: Error) => HoldfastError;
+  readonly lost: Lost;
 }
+
+/** `gone`: the guest that it was made in, where its pod was seen gone. */
+export type Lost = (cause: Error, gone: GuestIdentity | undefined) => HoldfastError;
 
 /**
  * Makes a call in the bound guest. Where nothing of it can have run (GuestNotReached, before the first event) it moves to another
@@ -120,7 +124,7 @@ async function otherGuest(
 }
 
 interface Failed {
-  readonly lost: (cause: Error) => HoldfastError;
+  readonly lost: Lost;
   /** An event was delivered: the call has begun, whatever the guest's client says now. */
   readonly begun: boolean;
   readonly mayReread: boolean;
@@ -133,7 +137,10 @@ async function explained(ws: Handle, bound: BoundGuest, error: unknown, call: Fa
   const { t } = ws.state;
   if (t === "suspending" || t === "suspended") return workspaceSuspended(ws, "TRANSPORT", error);
   if (t === "deleting") return workspaceDeleting(ws, error);
-  if (error instanceof GuestLost || (call.begun && error instanceof GuestNotReached)) return call.lost(error);
+  if (error instanceof GuestLost || (call.begun && error instanceof GuestNotReached)) {
+    const { guest, pod, bootId } = bound;
+    return call.lost(error, ws.leases.isGone(guest) ? { podUid: pod.uid, bootId } : undefined);
+  }
   // Only a call of which nothing can have run is told that its handle is over: it is then made again on another.
   return t === "gone" && error instanceof GuestNotReached ? admissionRefusal(ws) : presentable(ws, error);
 }

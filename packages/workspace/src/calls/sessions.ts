@@ -16,7 +16,8 @@ import type {
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { type EpochClaim, readsOnly } from "./epoch-claim.ts";
-import { askGuest, callGuest } from "./guest-call.ts";
+import { askGuest, callGuest, type Lost } from "./guest-call.ts";
+import { guestGone } from "./guest-gone.ts";
 import { attachLost, killUnconfirmed, openUnknown, readLost, sendAgain } from "./session-refusals.ts";
 import { type Terminal, type TerminalEvent, terminal } from "./terminal.ts";
 
@@ -53,7 +54,8 @@ export class WorkspaceSessions {
 
   /**
    * Follows a session. Aborting the signal, or returning the iterator early, is the client's end, and `atEnd` says what it means. Ends
-   * with `exited`, or throws SESSION_DETACHED (id and offset), ATTACHMENT_DISPLACED, or why the workspace let it go.
+   * with `exited`, or throws SESSION_DETACHED (id and offset), GUEST_GONE (its pod was seen gone), ATTACHMENT_DISPLACED, or why the
+   * workspace let it go.
    */
   async *attach(
     wish: AttachSessionWish,
@@ -73,8 +75,11 @@ export class WorkspaceSessions {
         yield event;
       }
     };
-    const lost = (cause: Error): HoldfastError =>
-      attachLost(ws, { sessionId: wish.sessionId, attachmentId, offset }, cause);
+    const { sessionId } = wish;
+    const lost: Lost = (cause, gone) =>
+      gone
+        ? guestGone(ws, gone, `session ${sessionId}`, { session_id: sessionId, offset: String(offset) }, cause)
+        : attachLost(ws, { sessionId, attachmentId, offset }, cause);
     const claim = wish.mode === "observe" ? readsOnly : this.#change;
     try {
       yield* callGuest(ws, { feature: "sessions", claim, open, lost }, signal);

@@ -1,6 +1,7 @@
 import { hasEnded } from "../binding/bindable.ts";
 import type { ClusterNews } from "../ports/cluster.ts";
 import { type Handle, heldPodOf } from "../state/handle.ts";
+import { isFollowed } from "./lost-pods.ts";
 
 /**
  * Whether what the watch said contradicts what this handle holds, so that somebody should look. It may be late, and decides nothing; what
@@ -19,6 +20,7 @@ export function concerns(ws: Handle, news: ClusterNews): boolean {
       if (news.deleting || state.t === "suspending") return true;
       return state.t !== "suspended" && news.mode === "Suspended";
     case "pod":
+      if ((news.gone || hasEnded(news.pod)) && isFollowed(ws, news.pod.uid)) return true;
       if (state.t === "suspending") return news.gone || hasEnded(news.pod);
       if (news.pod.uid !== heldPodOf(state) || state.t === "unbound") return false;
       return news.gone || news.pod.deleting || hasEnded(news.pod) || isRestarted(ws, news.pod.restartCount);

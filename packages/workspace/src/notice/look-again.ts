@@ -7,10 +7,12 @@ import type { PodReading, SandboxReading } from "../ports/cluster.ts";
 import { type Handle, heldPodOf } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { isSeenStopped } from "../verbs/read-standing.ts";
+import { readPodsAndEndGone } from "./lost-pods.ts";
 
 /**
- * What a handle does about news (L35, L37): one uncached look on the service's own time, and what that shows is observed. It writes
- * nothing and takes no workspace back; one that fails shows nothing. False: it failed. Never rejects.
+ * What a handle does about news, and about a guest that its streams cannot reach (L35, L37): one uncached look on the service's own time,
+ * and what that shows is observed. It writes nothing and takes no workspace back; one that fails shows nothing. False: it failed. Never
+ * rejects.
  */
 export async function lookAgain(ws: Handle): Promise<boolean> {
   const was = heldPodOf(ws.state);
@@ -25,9 +27,10 @@ export async function lookAgain(ws: Handle): Promise<boolean> {
     if (sandbox.deleting) ws.observe({ t: "deletionSeen", was });
     else if (sandbox.mode === "Suspended") await lookAtStop(ws, sandbox, within);
     else if (ws.state.t === "active") await lookAtPod(ws, sandbox, ws.state.bound, within);
+    else if (ws.leases.inUse().length > 0) await readPodsAndEndGone(ws, sandbox, within);
     return true;
   } catch (error) {
-    ws.deps.log.info({ workspaceId: ws.id, error }, "what a watch said could not be looked at");
+    ws.deps.log.info({ workspaceId: ws.id, error }, "what became of the workspace could not be looked at");
     return false;
   }
 }
@@ -36,7 +39,7 @@ export async function lookAgain(ws: Handle): Promise<boolean> {
 async function lookAtStop(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
   observeForeignSuspend(ws, heldPodOf(ws.state));
   if (ws.state.t !== "suspending") return;
-  const pods = await ws.deps.cluster.readPods(sandbox, within);
+  const pods = await readPodsAndEndGone(ws, sandbox, within);
   const stopped = await isSeenStopped(ws.deps, sandbox, pods, within);
   if (!stopped || ws.state.t !== "suspending" || ws.inTransition || ws.unresolved.any) return;
   ws.confirm(sandbox);
@@ -45,7 +48,7 @@ async function lookAtStop(ws: Handle, sandbox: SandboxReading, within: Deadline)
 
 /** A pod that ended, goes or went is nobody's to call any more; the next is bound when somebody calls (L39). */
 async function lookAtPod(ws: Handle, sandbox: SandboxReading, bound: BoundGuest, within: Deadline): Promise<void> {
-  const pods = await ws.deps.cluster.readPods(sandbox, within);
+  const pods = await readPodsAndEndGone(ws, sandbox, within);
   const pod = pods.find(({ uid }) => uid === bound.pod.uid);
   const why = lossOf(pod);
   if (why !== undefined) ws.observe({ t: "guestLost", was: bound.pod.uid, why });

@@ -16,7 +16,11 @@ export interface GuestAddress {
 
 /** Makes clients of guests. Dialling happens at the first call. */
 export interface GuestDialler {
-  guest(address: GuestAddress): Guest;
+  /**
+   * `unreached` is called while what is followed in the guest waits to be taken up again, each time that the guest was not reached. It
+   * may then be retired or closed, which ends the waiting.
+   */
+  guest(address: GuestAddress, unreached?: () => void): Guest;
 }
 
 /**
@@ -70,6 +74,11 @@ export interface Guest {
   releaseSessions(why: HoldfastError, within: Deadline): Promise<void>;
   /** Executions that are followed through this client. */
   readonly liveExecutions: number;
+  /**
+   * Its pod was seen gone. Nothing that was lost is taken up again, and ends as GuestLost; streams that stand end by themselves, or soon
+   * when nobody is at their other end.
+   */
+  retire(): void;
   /** Lets connections go. What runs in the guest goes on. */
   close(): void;
 }

@@ -4,6 +4,7 @@ import type { Guest } from "../ports/guest.ts";
 export class GuestLeases {
   readonly #streams = new Map<Guest, number>();
   readonly #retired = new Set<Guest>();
+  readonly #gone = new WeakSet<Guest>();
 
   /** Takes a stream's place; the returned function gives it back, once. */
   take(guest: Guest): () => void {
@@ -16,6 +17,16 @@ export class GuestLeases {
     };
   }
 
+  /** The guests that streams use, also those that were left. */
+  inUse(): readonly Guest[] {
+    return [...this.#streams.keys()];
+  }
+
+  /** True: the guest's pod was seen gone or ended, and with it what ran there. */
+  isGone(guest: Guest): boolean {
+    return this.#gone.has(guest);
+  }
+
   /** How many streams use the guest. */
   of(guest: Guest): number {
     return this.#streams.get(guest) ?? 0;
@@ -25,6 +36,12 @@ export class GuestLeases {
   retire(guest: Guest): void {
     if (this.of(guest) === 0) guest.close();
     else this.#retired.add(guest);
+  }
+
+  /** Notes that the guest's pod was seen gone or ended. What its streams were sent before, they still deliver. */
+  noteGone(guest: Guest): void {
+    this.#gone.add(guest);
+    guest.retire();
   }
 
   /** Closes the guest now: what it ran is gone. */

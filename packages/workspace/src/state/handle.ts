@@ -69,6 +69,8 @@ export class Handle {
   readonly events: WorkspaceEvents;
   /** Told of every state, event and step of a start; set once, by whoever makes the handle. */
   tell: (news: HandleNews) => void = nobodyListens;
+  /** Reads where the workspace stands and takes it in; never rejects. Set once, by whoever makes the handle. */
+  lookAgain: () => Promise<unknown> = async () => undefined;
   /** Which guest was held last. */
   readonly guestMoves = new GuestMoves();
 

@@ -1324,7 +1324,8 @@ export declare const ExecutionService: GenService<{
    * Follows a command that runs or ran, from an offset: `started` (attached), output and gaps, `exited`. Never signals the command; its
    * end is nobody's end. Needs no epoch.
    *
-   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, EXECUTION_DETACHED (attach again from `next_offset`), OFFSET_OUT_OF_RANGE,
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, EXECUTION_DETACHED (attach again from `next_offset`), GUEST_GONE,
+   * OFFSET_OUT_OF_RANGE,
    * GUEST_RESTARTED.
    *
    * @generated from rpc holdfast.v1.ExecutionService.AttachExecution

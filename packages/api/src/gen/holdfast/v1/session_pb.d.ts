@@ -1381,7 +1381,7 @@ export declare const SessionService: GenService<{
   /**
    * Follows a terminal's output from an offset: one `attached`, then data and gaps, then `exited` for a real end of the program.
    *
-   * Any other end is a reason: SESSION_DETACHED (attach again at its offset), ATTACHMENT_DISPLACED, WORKSPACE_SUSPENDED,
+   * Any other end is a reason: SESSION_DETACHED (attach again at its offset), GUEST_GONE, ATTACHMENT_DISPLACED, WORKSPACE_SUSPENDED,
    * SERVICE_DRAINING. The attachment outlives its stream by 60 s: name its id to take it up again, on any replica. OBSERVE needs no
    * epoch.
    * Reasons: SESSION_NOT_FOUND, SESSION_LOST, ATTACHMENT_NOT_FOUND, OFFSET_OUT_OF_RANGE, GUEST_RESTARTED.
