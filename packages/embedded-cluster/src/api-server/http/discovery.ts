@@ -66,8 +66,17 @@ function resourcesOf(type: ResourceType): unknown[] {
     ...(type.categories === undefined ? {} : { categories: type.categories }),
   };
   const binding = { name: "pods/binding", singularName: "", namespaced: true, kind: "Binding", verbs: ["create"] };
+  const eviction = {
+    name: "pods/eviction",
+    singularName: "",
+    namespaced: true,
+    group: "policy",
+    version: "v1",
+    kind: "Eviction",
+    verbs: ["create"],
+  };
   const log = { name: "pods/log", singularName: "", namespaced: true, kind: "Pod", verbs: ["get"] };
-  const more = type.kind === "Pod" ? [binding, log] : [];
+  const more = type.kind === "Pod" ? [binding, eviction, log] : [];
   if (!type.hasStatus) return [main, ...more];
   return [
     main,

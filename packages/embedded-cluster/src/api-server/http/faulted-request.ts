@@ -6,7 +6,13 @@ import type { Route } from "./route.ts";
 
 /** The request as fault rules see it; undefined where they are not about it: documents and reviews. */
 export function faultedRequestOf(route: Route, request: ApiRequest, by: string): FaultedRequest | undefined {
-  if (route.t !== "collection" && route.t !== "object" && route.t !== "binding" && route.t !== "log") {
+  if (
+    route.t !== "collection" &&
+    route.t !== "object" &&
+    route.t !== "binding" &&
+    route.t !== "eviction" &&
+    route.t !== "log"
+  ) {
     return undefined;
   }
   const isCollection = route.t === "collection";

@@ -2,6 +2,7 @@ import type { Registry } from "../registry/registry.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { handleCollection } from "./collection-handler.ts";
 import { coreVersions, groupDocument, groupList, resourceList, serverVersion } from "./discovery.ts";
+import { handleEviction } from "./eviction-handler.ts";
 import type { ListAnswer } from "./list-stream.ts";
 import { handleLog, type ReadLog } from "./log-handler.ts";
 import { handleObject } from "./object-handler.ts";
@@ -30,6 +31,7 @@ export function handle(context: HandlerContext, route: Route, request: ApiReques
   if (route.t === "collection") return handleCollection(context, route, request);
   if (route.t === "object") return handleObject(context, route, request);
   if (route.t === "binding") return handleBinding(context, route, request);
+  if (route.t === "eviction") return handleEviction(context.registry, route, request, context.now());
   if (route.t === "log") return handleLog(context, route, request);
   if (route.t === "review") {
     if (request.method !== "POST") return refuseMethod();
@@ -41,7 +43,7 @@ export function handle(context: HandlerContext, route: Route, request: ApiReques
 
 type DocumentRoute = Exclude<
   Route,
-  { t: "collection" } | { t: "object" } | { t: "binding" } | { t: "log" } | { t: "review" }
+  { t: "collection" } | { t: "object" } | { t: "binding" } | { t: "eviction" } | { t: "log" } | { t: "review" }
 >;
 
 function handleDocument(route: DocumentRoute): Reply {

@@ -21,6 +21,7 @@ export type Route =
       readonly subresource: "status" | undefined;
     }
   | { readonly t: "binding"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
+  | { readonly t: "eviction"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
   | { readonly t: "log"; readonly type: ResourceType; readonly namespace: string; readonly name: string }
   | { readonly t: "review"; readonly review: ReviewKindSpec };
 
@@ -122,6 +123,7 @@ function objectRoute(
 ): Route {
   if (subresource === undefined) return { t: "object", type, namespace, name, subresource: undefined };
   if (subresource === "binding" && type.kind === "Pod") return { t: "binding", type, namespace, name };
+  if (subresource === "eviction" && type.kind === "Pod") return { t: "eviction", type, namespace, name };
   if (subresource === "log" && type.kind === "Pod") return { t: "log", type, namespace, name };
   if (subresource === "status" && !type.hasStatus && type.custom) throw notFound(type, name);
   if (subresource !== "status" || !type.hasStatus) return refuse(path);
