@@ -341,14 +341,24 @@ describe("lists", () => {
     for (let n = 0; n < 100; n += 1) fs.writeFileSync(at(`f${n}`), "");
     expect(await walks(files, "", { maxVisited: 100 })).toHaveLength(100);
     expect(await reasonOf(walks(files, "", { maxVisited: 99 }))).toBe("WALK_LIMIT");
-    expect(await reasonOf(walks(files, "", { maxVisited: 99, glob: "none" }))).toBe("WALK_LIMIT");
-    let deep = at("deep");
-    fs.mkdirSync(deep);
-    for (let level = 0; level < 520; level += 1) {
-      deep = `${deep}/d`;
-      fs.mkdirSync(deep);
-    }
-    expect(await reasonOf(walks(files, "deep"))).toBe("WALK_LIMIT");
+    await expect(walks(files, "", { maxVisited: 99, glob: "none" })).rejects.toMatchObject({
+      reason: "WALK_LIMIT",
+      metadata: { field: "max_visited", limit: "99" },
+    });
+  });
+
+  it("a tree may be 512 directories deep, its top counted; deeper, its walk and its removal are refused by the setting", async () => {
+    const { files, at } = await guestFiles();
+    fs.mkdirSync(at(`deep${"/d".repeat(511)}`), { recursive: true });
+    expect(await walks(files, "deep")).toHaveLength(511);
+    await files.remove({ path: "deep", recursive: true }, never);
+    fs.mkdirSync(at(`deep${"/d".repeat(512)}`), { recursive: true });
+    const byDepth = { limit: "512", setting: "treeDepthMax" };
+    await expect(walks(files, "deep")).rejects.toMatchObject({ reason: "WALK_LIMIT", metadata: byDepth });
+    await expect(files.remove({ path: "deep", recursive: true }, never)).rejects.toMatchObject({
+      reason: "DIRECTORY_NOT_EMPTY",
+      metadata: byDepth,
+    });
     fs.rmSync(at("deep"), { recursive: true });
   });
 });

@@ -158,11 +158,27 @@ describe("L22 after a take-over elsewhere", () => {
     expect(executed()).toHaveLength(2);
   });
 
-  it("an object that is suspended, deleted or another ends the call with that", async () => {
+  it.each([
+    ["suspended", () => on.cluster.foreignMode(id, "Suspended"), "WORKSPACE_SUSPENDED", { t: "suspending" }],
+    [
+      "being deleted",
+      () => Object.assign(on.cluster.stored(id), { deleting: true }),
+      "WORKSPACE_DELETING",
+      { t: "deleting" },
+    ],
+    ["absent", () => on.cluster.foreignDelete(id), "WORKSPACE_REPLACED", { t: "gone", why: "absent" }],
+    [
+      "another",
+      () => [on.cluster.foreignDelete(id), on.cluster.seed(id)],
+      "WORKSPACE_REPLACED",
+      { t: "gone", why: "replaced" },
+    ],
+  ])("an object that is %s ends the call with that", async (_, become, reason, state) => {
     await openAt(5);
-    on.cluster.foreignMode(id, "Suspended");
-    await expect(run(e(6))).rejects.toMatchObject({ reason: "WORKSPACE_SUSPENDED" });
-    expect([workspace.state.t, executed()]).toEqual(["suspending", []]);
+    become();
+    await expect(run(e(6))).rejects.toMatchObject({ reason });
+    expect(workspace.state).toMatchObject(state);
+    expect(executed()).toEqual([]);
   });
 
   it("an object that cannot be read refuses the call, and changes nothing", async () => {

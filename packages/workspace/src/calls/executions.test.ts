@@ -72,6 +72,20 @@ describe("a lost link", () => {
     });
   });
 
+  it("names the offset behind what was not delivered, where a gap came last", async () => {
+    const gap = { t: "gap", from: 15, to: 40, reason: "dropped" } as const;
+    const workspace = await workspaceWith(
+      (executions) => {
+        executions.attach = () => failing(cut, attached, output, gap);
+      },
+      { execute: () => failing(cut, { ...attached, attached: false }, output, gap) },
+    );
+    const behind = { reason: "EXECUTION_DETACHED", metadata: { next_offset: "40" } };
+    const attach = workspace.executionsUnder(undefined, "AttachExecution").attach(wish, patient);
+    await expect(collect(attach)).rejects.toMatchObject(behind);
+    await expect(collect(workspace.execute(executionWish(), patient))).rejects.toMatchObject(behind);
+  });
+
   it("says of a read that nothing was changed, of a signal that it may have been sent", async () => {
     const workspace = await workspaceWith((executions) => {
       executions.get = () => Promise.reject(cut);

@@ -11,7 +11,7 @@ export class FileStreams {
       throw new AnsweredError(
         "STREAM_CAPACITY",
         `The guest carries ${fileStreamsMax} streams of files at once, and no more. Nothing was done; try again later.`,
-        { limit: String(fileStreamsMax) },
+        { limit: String(fileStreamsMax), setting: "fileStreamsMax" },
       );
     }
     this.#open += 1;

@@ -25,7 +25,7 @@ export async function clearDirectory(directory: Descriptor, removing: Removing, 
     throw new AnsweredError(
       "DIRECTORY_NOT_EMPTY",
       `The tree is deeper than ${treeDepthMax} directories; a part of it was removed. Remove the inner ones first.`,
-      { limit: String(treeDepthMax) },
+      { limit: String(treeDepthMax), setting: "treeDepthMax" },
     );
   }
   for await (const batch of directoryEntries(directory)) {

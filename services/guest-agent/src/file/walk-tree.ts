@@ -42,7 +42,10 @@ class Walk {
 
   /** Yields what matches in a directory, then what matches below each of its directories. */
   async *below(directory: Descriptor, told: Told, state: GlobState, depth: number): AsyncGenerator<FileInfoInit[]> {
-    if (depth > treeDepthMax) throw this.#limit(`it is deeper than ${treeDepthMax} directories`, treeDepthMax);
+    if (depth > treeDepthMax) {
+      const limit = { limit: String(treeDepthMax), setting: "treeDepthMax" };
+      throw this.#limit(`it is deeper than ${treeDepthMax} directories`, limit);
+    }
     const inner: { readonly name: Buffer; readonly state: GlobState }[] = [];
     for await (const batch of directoryEntries(directory)) {
       this.#signal.throwIfAborted();
@@ -72,13 +75,14 @@ class Walk {
   #visit(): void {
     this.#visited += 1;
     if (this.#visited <= this.#maxVisited) return;
-    throw this.#limit(`more than ${this.#maxVisited} entries were looked at (max_visited)`, this.#maxVisited);
+    throw this.#limit(`more than ${this.#maxVisited} entries were looked at (max_visited)`, {
+      field: "max_visited",
+      limit: String(this.#maxVisited),
+    });
   }
 
-  #limit(why: string, limit: number) {
-    return refused("WALK_LIMIT", this.#path, `the list is not whole: ${why}. Walk a smaller part of the tree`, {
-      limit: String(limit),
-    });
+  #limit(why: string, limit: Readonly<Record<string, string>>) {
+    return refused("WALK_LIMIT", this.#path, `the list is not whole: ${why}. Walk a smaller part of the tree`, limit);
   }
 }
 

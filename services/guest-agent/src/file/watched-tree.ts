@@ -99,9 +99,14 @@ export class WatchedTree implements Disposable {
 
   #enter(directory: Descriptor, parent: WatchedDirectory | undefined, name: Buffer, told: Told): WatchedDirectory {
     const depth = (parent?.depth ?? 0) + 1;
-    if (depth > treeDepthMax) throw this.#limit(`the tree is deeper than ${treeDepthMax} directories`, treeDepthMax);
+    if (depth > treeDepthMax)
+      throw this.#limit(`the tree is deeper than ${treeDepthMax} directories`, treeDepthMax, "treeDepthMax");
     if (this.size >= watchedDirectoriesMax) {
-      throw this.#limit(`the tree has more than ${watchedDirectoriesMax} directories`, watchedDirectoriesMax);
+      throw this.#limit(
+        `the tree has more than ${watchedDirectoriesMax} directories`,
+        watchedDirectoriesMax,
+        "watchedDirectoriesMax",
+      );
     }
     const watch = this.inotify.add(directory.path);
     const known = this.#byWatch.get(watch);
@@ -118,9 +123,10 @@ export class WatchedTree implements Disposable {
     return node;
   }
 
-  #limit(why: string, limit: number) {
+  #limit(why: string, limit: number, setting: string) {
     return refused("WATCH_LIMIT", this.#wish.path, `${why}, so not everything could be watched. Watch a part of it`, {
       limit: String(limit),
+      setting,
     });
   }
 }
