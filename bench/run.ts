@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
-import { guestRows } from "./guest/guest-rows.ts";
+import { refuseFlags } from "../tools/read-flags.ts";
+import { guestParts, guestRows } from "./guest/guest-rows.ts";
 import { type Row, tableOf } from "./row.ts";
 
 /** `npm run bench -- guest`, or one part of it as `guest:output`: prints a table and writes bench/results/latest.json. Never fails for a figure. */
@@ -9,16 +10,18 @@ const suites: Readonly<Record<string, (part?: string) => Promise<readonly Row[]>
 
 const wished = process.argv.slice(2);
 const names = wished.length > 0 ? wished : Object.keys(suites);
+for (const wish of names) {
+  const [name = "", part, ...more] = wish.split(":");
+  if (suites[name] === undefined)
+    refuseFlags("bench", `no benchmark ${JSON.stringify(name)}; there are ${Object.keys(suites).join(", ")}`);
+  if (more.length > 0 || (part !== undefined && !guestParts.includes(part)))
+    refuseFlags("bench", `no part ${JSON.stringify(wish)}; there are ${guestParts.join(", ")}`);
+}
 const rows: Row[] = [];
 const loadBefore = loadavg()[0] ?? Number.NaN;
 for (const wish of names) {
   const [name = "", part] = wish.split(":");
-  const suite = suites[name];
-  if (suite === undefined) {
-    console.error(`no benchmark ${JSON.stringify(name)}; there are: ${Object.keys(suites).join(", ")}`);
-    process.exit(2);
-  }
-  rows.push(...(await suite(part)));
+  rows.push(...((await suites[name]?.(part)) ?? []));
 }
 const machine = { cores: cpus().length, loadBefore, loadAfter: loadavg()[0] ?? Number.NaN, node: process.version };
 console.log(tableOf(rows));

@@ -17,12 +17,14 @@ function readArguments(argv: readonly string[]): { words: readonly string[]; dat
   for (let at = 0; at < argv.length; at++) {
     const [word = "", value] = [argv[at], argv[at + 1]];
     if (word.startsWith("--data-dir=")) dataDir = word.slice("--data-dir=".length);
-    else if (word === "--data-dir" && value !== undefined) {
+    else if (word === "--data-dir") {
+      if (value === undefined || value.startsWith("--")) throw new UsageError("--data-dir needs a value");
       dataDir = value;
       at++;
     } else if (word.startsWith("--")) throw new UsageError(`unknown flag ${word}`);
     else words.push(word);
   }
+  if (dataDir === "") throw new UsageError("--data-dir must be a path");
   return { words, dataDir: resolve(dataDir) };
 }
 

@@ -3,7 +3,6 @@
 //   npm run demo -- --separate            the same, with cluster and service in processes of their own
 //   npm run demo -- --target HOST:PORT    on a service that runs already
 import { randomUUID } from "node:crypto";
-import { parseArgs } from "node:util";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { WorkspaceState } from "@holdfast/api/holdfast/v1/common_pb";
@@ -11,8 +10,13 @@ import { ExecutionService } from "@holdfast/api/holdfast/v1/execution_pb";
 import { InventoryService } from "@holdfast/api/holdfast/v1/inventory_pb";
 import { WorkspaceService } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { startServers } from "./demo-servers.ts";
+import { readFlags, refuseFlags } from "./read-flags.ts";
 
-const { values: flags } = parseArgs({ options: { separate: { type: "boolean" }, target: { type: "string" } } });
+const flags = readFlags("demo", { separate: { type: "boolean" }, target: { type: "string" } });
+if (flags.separate === true && flags.target !== undefined)
+  refuseFlags("demo", "--separate would do nothing beside --target, which is a service that runs already");
+if (flags.target !== undefined && !/^(?:\[[\da-f:.]+\]|[^\s:/[\]]+):\d{1,5}$/iu.test(flags.target))
+  refuseFlags("demo", `--target must be host:port, as 127.0.0.1:50051; it is ${JSON.stringify(flags.target)}`);
 const workspaceId = `demo-${randomUUID().slice(0, 8)}`;
 const text = new TextDecoder();
 

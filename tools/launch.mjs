@@ -14,6 +14,11 @@ if (!task) {
   process.exit(2);
 }
 
+if (task.length === 0 && args.length > 0) {
+  console.error(`npm run ${name}: it takes no arguments, and was given ${args.join(" ")}; nothing was started`);
+  process.exit(2);
+}
+
 try {
   await ensureInstalled();
 } catch (error) {

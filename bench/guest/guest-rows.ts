@@ -33,6 +33,9 @@ const parts: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>>
   sessions: ({ agent, link }) => sessionsMemory(agent, link),
 };
 
+/** The names of the parts. */
+export const guestParts: readonly string[] = Object.keys(parts);
+
 /** The rows about one guest, or of one part. Each figure is measured in turn with what it is compared to. */
 export async function guestRows(part?: string): Promise<readonly Row[]> {
   const wished = Object.entries(parts).filter(([name]) => part === undefined || name === part);

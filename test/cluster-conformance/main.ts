@@ -1,5 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
-import { inspect, parseArgs } from "node:util";
+import { dirname, resolve } from "node:path";
+import { inspect } from "node:util";
+import { readFlags, refuseFlags, wholeFlag } from "../../tools/read-flags.ts";
 import { allCases } from "./cases/index.ts";
 import { etcdCompaction } from "./etcd-compaction.ts";
 import { knownDifferences } from "./known-differences.ts";
@@ -18,20 +20,18 @@ const usage = `npm run conformance -- [--kubeconfig FILE] [--namespace NAME] [--
   --flag TEXT  how the cluster was started, for the header of a recording; may be given several times
   --concurrency N        cases at a time (4)`;
 
-const { values: flags } = parseArgs({
-  options: {
-    kubeconfig: { type: "string" },
-    namespace: { type: "string" },
-    only: { type: "string", multiple: true },
-    record: { type: "string" },
-    image: { type: "string" },
-    "node-path": { type: "string" },
-    etcd: { type: "string" },
-    controller: { type: "string" },
-    flag: { type: "string", multiple: true },
-    concurrency: { type: "string" },
-    help: { type: "boolean" },
-  },
+const flags = readFlags("conformance", {
+  kubeconfig: { type: "string" },
+  namespace: { type: "string" },
+  only: { type: "string", multiple: true },
+  record: { type: "string" },
+  image: { type: "string" },
+  "node-path": { type: "string" },
+  etcd: { type: "string" },
+  controller: { type: "string" },
+  flag: { type: "string", multiple: true },
+  concurrency: { type: "string" },
+  help: { type: "boolean" },
 });
 if (flags.help === true) {
   console.log(usage);
@@ -40,14 +40,22 @@ if (flags.help === true) {
 const wanted = allCases.filter(
   ({ id }) => flags.only === undefined || flags.only.some((start) => id === start || id.startsWith(start)),
 );
-if (wanted.length === 0) {
-  console.error("conformance: no case has such an id");
-  process.exit(2);
+const refuse = (why: string): never => refuseFlags("conformance", why);
+const concurrency = wholeFlag("conformance", "concurrency", flags.concurrency ?? "4", 1, 64);
+for (const start of flags.only ?? []) {
+  if (!allCases.some(({ id }) => id.startsWith(start))) refuse(`--only ${start}: no case has such an id`);
 }
-if (flags.record !== undefined && (flags.only !== undefined || flags.kubeconfig === undefined)) {
-  console.error("conformance: only a whole run against another cluster is recorded (no --only, with --kubeconfig)");
-  process.exit(2);
+if (flags.record !== undefined && (flags.only !== undefined || flags.kubeconfig === undefined))
+  refuse("--record is of a whole run against another cluster (no --only, with --kubeconfig)");
+if (flags.record !== undefined && !existsSync(dirname(resolve(flags.record))))
+  refuse(`--record ${flags.record}: there is no such folder`);
+if (flags.kubeconfig !== undefined && !existsSync(flags.kubeconfig))
+  refuse(`--kubeconfig ${flags.kubeconfig}: there is no such file`);
+for (const name of ["namespace", "image", "node-path", "etcd", "controller"] as const) {
+  if (flags[name] !== undefined && flags.kubeconfig === undefined)
+    refuse(`--${name} would do nothing without --kubeconfig: the embedded cluster has its own`);
 }
+if (flags.flag !== undefined && flags.record === undefined) refuse("--flag would do nothing without --record");
 
 const recording = flags.record === undefined && existsSync(recordingPath) ? readRecording() : undefined;
 const outcomes = new Map<string, Outcome>();
@@ -74,7 +82,7 @@ let kubernetes = "";
       outcomes.set(next.id, await runCase(next, target.parts, target.stage));
     }
   };
-  await Promise.all(Array.from({ length: Number(flags.concurrency ?? "4") }, worker));
+  await Promise.all(Array.from({ length: concurrency }, worker));
   waiting.push(...alone);
   await worker();
   // Once more, by itself: a case shares its cluster with the others. (docs/decisions/0014-second-try.md)

@@ -1,5 +1,5 @@
 import { fork } from "node:child_process";
-import { parseArgs } from "node:util";
+import { readFlags, wholeFlag } from "../../tools/read-flags.ts";
 import { missing, tables, tableText } from "./cells.ts";
 import {
   classOf,
@@ -16,40 +16,37 @@ import { tracedSequence } from "./trace.ts";
 import { verbs } from "./world/calls.ts";
 
 /** `npm run interleavings -- --runs N --seed S`: generated sequences of calls, faults and foreign deeds, judged one by one. */
-const { values } = parseArgs({
-  options: {
-    runs: { type: "string", default: "1000" },
-    seed: { type: "string", default: String(Date.now() % 2 ** 20) },
-    from: { type: "string", default: "0" },
-    jobs: { type: "string", default: "1" },
-    /** Goes on after failures, and tells their classes. */
-    survey: { type: "boolean", default: false },
-    /** Plays this one, and tells all that happened. */
-    trace: { type: "string" },
-    /** With --trace: the simplest that fails likewise. */
-    simplest: { type: "boolean", default: false },
-    slice: { type: "boolean", default: false },
-    /** Stops at the first failure, and tells only that. */
-    "first-only": { type: "boolean", default: false },
-    /** The check itself is checked: it must fail without each guard of the product. */
-    "without-guards": { type: "boolean", default: false },
-    /** A few, with real agents in the pods of an embedded cluster, on the wall clock. */
-    real: { type: "boolean", default: false },
-    verbose: { type: "boolean", default: false },
-  },
+const values = readFlags("interleavings", {
+  runs: { type: "string", default: "1000" },
+  seed: { type: "string", default: String(Date.now() % 2 ** 20) },
+  from: { type: "string", default: "0" },
+  jobs: { type: "string", default: "1" },
+  /** Goes on after failures, and tells their classes. */
+  survey: { type: "boolean", default: false },
+  /** Plays this one, and tells all that happened. */
+  trace: { type: "string" },
+  /** With --trace: the simplest that fails likewise. */
+  simplest: { type: "boolean", default: false },
+  slice: { type: "boolean", default: false },
+  /** Stops at the first failure, and tells only that. */
+  "first-only": { type: "boolean", default: false },
+  /** The check itself is checked: it must fail without each guard of the product. */
+  "without-guards": { type: "boolean", default: false },
+  /** A few, with real agents in the pods of an embedded cluster, on the wall clock. */
+  real: { type: "boolean", default: false },
+  verbose: { type: "boolean", default: false },
 });
 
-function whole(option: "runs" | "seed" | "from" | "jobs" | "trace", least: number): number {
-  const value = Number(values[option]);
-  if (Number.isInteger(value) && value >= least) return value;
-  throw new RangeError(`--${option} must be a whole number from ${least} on, not ${values[option]}`);
-}
+const whole = (option: "runs" | "seed" | "from" | "jobs", least: number): number =>
+  wholeFlag("interleavings", option, values[option], least);
 
 /** A run of this length has met whatever can be met. */
 const runsThatMeetAll = 10_000;
 const seed = whole("seed", 0);
 const from = whole("from", 0);
 const runs = whole("runs", 1);
+const jobsWanted = whole("jobs", 1);
+const traced = values.trace === undefined ? undefined : wholeFlag("interleavings", "trace", values.trace, 0);
 const { survey } = values;
 
 const guard = process.env.HOLDFAST_WITHOUT_GUARD;
@@ -60,7 +57,7 @@ if (guard !== undefined && process.env.HOLDFAST_GUARD_TAKEN !== guard) {
 if (values.real) await real();
 else if (values["without-guards"]) await checkGuards();
 else if (values["first-only"]) await first();
-else if (values.trace !== undefined) await trace(whole("trace", 0));
+else if (traced !== undefined) await trace(traced);
 else if (values.slice) await playForParent();
 else await check();
 
@@ -111,7 +108,7 @@ async function check(): Promise<void> {
     told += by;
     if (told % 500 === 0) console.log(`${told} sequences, ${seconds()} s`);
   };
-  const jobs = Math.min(whole("jobs", 1), runs);
+  const jobs = Math.min(jobsWanted, runs);
   const share = Math.ceil(runs / jobs);
   const slices = Array.from({ length: jobs }, (_, job): Slice => {
     const begin = job * share;

@@ -2,16 +2,18 @@
 //   -- --keep            starts it and keeps it until Ctrl-C
 //   -- --record FILE     writes what the conformance suite saw
 import { once } from "node:events";
-import { parseArgs } from "node:util";
 import { guestAgentImage } from "@holdfast/embedded-cluster";
 import { pino } from "pino";
 import { bundleGuestAgent } from "../../../services/guest-agent/bundle.ts";
+import { readFlags, refuseFlags } from "../../../tools/read-flags.ts";
 import { whenToEnd } from "./ending.ts";
 import { ensurePrograms, NoGoError, type ProgramFolder } from "./programs.ts";
 import { startRealCluster } from "./real-cluster.ts";
 import { runSteps, stepsOn } from "./steps.ts";
 
-const { values: wish } = parseArgs({ options: { keep: { type: "boolean" }, record: { type: "string" } } });
+const wish = readFlags("test:cluster", { keep: { type: "boolean" }, record: { type: "string" } });
+if (wish.keep === true && wish.record !== undefined)
+  refuseFlags("test:cluster", "--record would do nothing beside --keep, which runs no suite");
 
 using ending = whenToEnd();
 const programs = await ensurePrograms(say).catch((error: unknown) => {

@@ -25,7 +25,13 @@ export interface Given {
 }
 
 export type ParsedArguments =
-  | { readonly t: "given"; readonly mode: "serve" | "cluster"; readonly given: Given }
+  | {
+      readonly t: "given";
+      readonly mode: "serve" | "cluster";
+      readonly given: Given;
+      /** The settings that were said by a flag, not by a variable. */
+      readonly flags: ReadonlySet<string>;
+    }
   | { readonly t: "print"; readonly text: string };
 
 /** The version that `--version` prints. */
@@ -34,7 +40,7 @@ export const serviceVersion = "0.1.0";
 /** Parses the command line and fills in from the environment. An empty variable counts as unset. */
 export function parseArguments(argv: readonly string[], env: NodeJS.ProcessEnv): ParsedArguments {
   let printed = "";
-  let mode: "serve" | "cluster" = "serve";
+  let mode = "serve" as "serve" | "cluster"; // changed by what the parser calls
   const given: Record<string, unknown> = {};
   const program = new Command("holdfast")
     .description("A gRPC control plane for long-lived workspaces on Kubernetes")
@@ -60,8 +66,29 @@ export function parseArguments(argv: readonly string[], env: NodeJS.ProcessEnv):
     if (error.exitCode === 0) return { t: "print", text: printed };
     throw new StartFailure(`${error.message.replace(/^error: /, "")} (--help lists the flags)`);
   }
-  for (const setting of settings) fillFromEnvironment(setting, env, given);
-  return { t: "given", mode, given: given as Given };
+  const flags = new Set(settings.map(({ name }): string => name).filter((name) => keyOf(name) in given));
+  if (mode === "cluster") assertForCluster(flags);
+  for (const setting of meantFor(mode)) fillFromEnvironment(setting, env, given);
+  return { t: "given", mode, given: given as Given, flags };
+}
+
+/** A variable may be there for a service that is started beside; what it does not concern does not read it. */
+function meantFor(mode: "serve" | "cluster"): readonly SettingSpec[] {
+  const all: readonly SettingSpec[] = settings;
+  return mode === "serve" ? all : all.filter(({ forCluster }) => forCluster === true);
+}
+
+function assertForCluster(flags: ReadonlySet<string>): void {
+  const known = meantFor("cluster").map(({ name }) => name);
+  const lost = [...flags].filter((name) => !known.includes(name)).map((name) => `--${name}`);
+  if (lost.length === 0) return;
+  throw new StartFailure(
+    `${lost.join(", ")} would do nothing: the embedded cluster alone takes ${known.map((name) => `--${name}`).join(", ")}; nothing was started. The others are for npm start`,
+  );
+}
+
+function keyOf(name: string): string {
+  return new Option(`--${name}`).attributeName();
 }
 
 function modeOf(text: string): "serve" | "cluster" {
@@ -76,6 +103,8 @@ function optionOf(setting: SettingSpec, given: Record<string, unknown>): Option 
   // A switch reaches the parser without a text.
   return option.argParser((text: string | undefined) => {
     const key = option.attributeName();
+    // Or the flag that follows is taken for the value of one that was left without.
+    if (text?.startsWith("--")) throw new StartFailure(`--${setting.name} needs a value; ${text} follows it`);
     const value = checkedValue(setting, text ?? "true", `--${setting.name}`);
     const before = setting.repeatable ? given[key] : undefined;
     given[key] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value;
@@ -85,7 +114,7 @@ function optionOf(setting: SettingSpec, given: Record<string, unknown>): Option 
 function fillFromEnvironment(setting: SettingSpec, env: NodeJS.ProcessEnv, given: Record<string, unknown>): void {
   const variable = variableOf(setting.name);
   const text = env[variable];
-  const key = new Option(`--${setting.name}`).attributeName();
+  const key = keyOf(setting.name);
   if (text === undefined || text === "" || given[key] !== undefined) return;
   given[key] = checkedValue(setting, text, variable);
 }

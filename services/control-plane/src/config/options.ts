@@ -15,6 +15,8 @@ export interface SettingSpec {
   readonly preset?: string;
   /** It may be given more than once; what is read is a list, and the lists are joined. */
   readonly repeatable?: true;
+  /** It means something to `cluster` too: the embedded cluster alone. */
+  readonly forCluster?: true;
   /** Reads a text, or says what it should have been. */
   readonly read: (text: string) => Reading;
 }
@@ -88,6 +90,7 @@ export const settings = [
     value: "path",
     help: "objects and disks of the embedded cluster",
     preset: ".holdfast",
+    forCluster: true,
     read: path,
   },
   {
@@ -110,6 +113,7 @@ export const settings = [
     value: "name",
     help: "the SandboxTemplate of an Open that names none",
     preset: '"default" on the embedded cluster, else none',
+    forCluster: true,
     read: objectName,
   },
   {
@@ -124,6 +128,7 @@ export const settings = [
     value: "verdict",
     help: "what a guest with privileges means: refuse or report",
     preset: "refuse; report where the embedded node cannot isolate",
+    forCluster: true,
     read: oneOf("refuse", "report"),
   },
   {
@@ -145,11 +150,13 @@ export const settings = [
     value: "path",
     help: "the bundled guest agent, for the embedded cluster",
     preset: "services/guest-agent/dist",
+    forCluster: true,
     read: path,
   },
   {
     name: "allow-faults",
     help: "serve the fault knobs of the embedded cluster, to try failures (docs/operations.md)",
+    forCluster: true,
     read: onOff,
   },
   { name: "insecure", help: "allow a listener that others can reach, without authentication", read: onOff },
@@ -158,6 +165,7 @@ export const settings = [
     value: "level",
     help: `of the log on stderr: ${logLevels.join(", ")}`,
     preset: "info",
+    forCluster: true,
     read: oneOf(...logLevels),
   },
 ] as const satisfies readonly SettingSpec[];

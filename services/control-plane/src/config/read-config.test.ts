@@ -89,11 +89,37 @@ describe("configuration", () => {
     [["--listen"], "option '--listen <host:port>' argument missing"],
     [["elsewhere"], '"elsewhere" is no mode'],
     [["serve", "more"], "too many arguments"],
+    [["--listen", "--insecure"], "--listen needs a value; --insecure follows it"],
+    [["--data-dir", "--cluster", "kubernetes"], "--data-dir needs a value; --cluster follows it"],
+    [["--listen", "127.0.0.1:-1"], "--listen must be host:port"],
+    [["--listen", "127.0.0.1:NaN"], "--listen must be host:port"],
+    [["--insecure=maybe"], "'--insecure=maybe'"],
+    [["--data-dir", ""], "--data-dir must be a path"],
+    [["cluster", "--namespace", "foo"], "--namespace would do nothing: the embedded cluster alone takes --data-dir"],
+    [["--listen", "127.0.0.1:1", "cluster", "--insecure"], "--listen, --insecure would do nothing"],
+    [["cluster", "--cluster", "kubernetes"], "--cluster would do nothing"],
+    [["--cluster", "kubernetes", "--data-dir", "/d"], "--data-dir is for the embedded cluster"],
+    [["--cluster", "kubernetes", "--agent-dir", "/d"], "--agent-dir is for the embedded cluster"],
     [["--kubeconfig", "/k"], "--kubeconfig is for --cluster kubernetes"],
     [["--cluster", "kubernetes", "--allow-faults"], "--allow-faults is for the embedded cluster"],
   ])("refuses %j in one line", (argv, line) => {
     expect(failureOf(argv)).toContain(line);
     expect(failureOf(argv)).not.toContain("\n");
+  });
+
+  it("gives the embedded cluster alone what it takes, and leaves it be with variables that are a service's", () => {
+    const argv = ["cluster", "--data-dir", "/d", "--agent-dir", "/a", "--allow-faults", "--log-level", "warn"];
+    expect(configOf([...argv, "--probe", "report", "--template", "t"])).toMatchObject({
+      mode: "cluster",
+      dataDir: "/d",
+      agentDir: "/a",
+      allowFaults: true,
+      probe: "report",
+      template: "t",
+    });
+    const env = { HOLDFAST_LISTEN: "0.0.0.0:1", HOLDFAST_CLUSTER: "kubernetes", HOLDFAST_NAMESPACE: "foo" };
+    expect(configOf(["cluster"], env)).toMatchObject({ cluster: "embedded", namespace: undefined });
+    expect(configOf(["--cluster", "kubernetes"], { HOLDFAST_DATA_DIR: "/d" }).cluster).toBe("kubernetes");
   });
 
   it("refuses a listener that others can reach, unless --insecure says so", () => {

@@ -17,7 +17,7 @@ export type Asked =
 export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agentDirDefault: string): Asked {
   const asked = parseArguments(argv, env);
   if (asked.t === "print") return asked;
-  const { mode, given } = asked;
+  const { mode, given, flags } = asked;
   const embedded = (given.cluster ?? "embedded") === "embedded";
   const listen = given.listen ?? defaultAddress(listenDefault);
   const web = webOf(given);
@@ -31,6 +31,10 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv, agen
   }
   if (!embedded && given.allowFaults === true) {
     throw new StartFailure("--allow-faults is for the embedded cluster; a real one has no fault knobs");
+  }
+  for (const flag of ["data-dir", "agent-dir"]) {
+    if (!embedded && flags.has(flag))
+      throw new StartFailure(`--${flag} is for the embedded cluster; a real one has its own`);
   }
   return {
     t: "run",
