@@ -43,9 +43,7 @@ export function routeExecutions(router: Router, table: ExecutionTable, fence: Fe
       const graceMs = parseDuration("grace", request.grace) ?? cancelGraceDefaultMs;
       if (graceMs > cancelGraceMaxMs) throw invalid("grace", `is longer than ${cancelGraceMaxMs} ms`);
       const execution = table.require(parseExecutionId(request.executionId));
-      const alreadyEnded = execution.state.t === "ended";
-      await execution.end("cancelled", graceMs, () => fence.admit(epoch));
-      return { alreadyEnded };
+      return { alreadyEnded: !(await execution.end("cancelled", graceMs, () => fence.admit(epoch))) };
     })
     .unary(ExecutionService.method.signalExecution, async (request, { epoch }) => {
       expectBoot(request.expectedBootId, bootId);

@@ -150,13 +150,13 @@ export class Execution {
   /**
    * Ends everything of it: SIGTERM, grace, SIGKILL. Concurrent calls share one ending. Resolves once nothing is left, which may
    * be before a slow reader has had the output and the result stands; rejects with CANCELLATION_UNCONFIRMED naming what
-   * survived. Without effect on one that has ended. `admit` throws once the caller may not go on: nothing is signalled for it then,
+   * survived. False: it had ended, and nothing was done. `admit` throws once the caller may not go on: nothing is signalled for it then,
    * and it rejects with that.
    */
-  async end(cause: EndCause, graceMs = cancelGraceDefaultMs, admit = (): void => undefined): Promise<void> {
+  async end(cause: EndCause, graceMs = cancelGraceDefaultMs, admit = (): void => undefined): Promise<boolean> {
     await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to end.
     const program = this.#program;
-    if (this.#state.t === "ended" || program === undefined) return;
+    if (this.#state.t === "ended" || program === undefined) return false;
     admit();
     this.expectEnd(cause);
     let survivors: readonly Process[];
@@ -170,6 +170,7 @@ export class Execution {
     if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
     void this.#finish(program);
     await this.#leaderGone.promise;
+    return true;
   }
 
   /** What ends it from here on, unless it has ended already, is put down to this cause. Nothing is signalled. */
