@@ -48,6 +48,39 @@ describe("the command-line client", () => {
     expect(await holdfast(argv, "typed\n")).toMatchObject({ code: 0, stdout: "typed\nhello there\n/workspace\n" });
   });
 
+  it("L20 acts as the holder of --holder-epoch, and not as a superseded one; a number that is none is a wrong command line", async () => {
+    const as = (epoch: number | string, ...argv: string[]) => {
+      const [verb = "", ...rest] = argv;
+      return holdfast([verb, "--holder-epoch", String(epoch), ...rest]);
+    };
+    expect((await as(7, "open", "held")).code).toBe(0);
+    expect(await as(7, "exec", "held", "true")).toMatchObject({ code: 0 });
+    await writeFile(join(work.path, "held.txt"), "held");
+    expect(await as(7, "cp", "held.txt", "held:held.txt")).toMatchObject({ code: 0 });
+    expect(await as(7, "sh", "held", "--", "sh", "-c", "exit 9")).toMatchObject({ code: 9 });
+    const verbs = [
+      ["open", "held"],
+      ["exec", "held", "true"],
+      ["sh", "held", "--", "true"],
+      ["cp", "held.txt", "held:held.txt"],
+      ["suspend", "held"],
+      ["rm", "held:held.txt"],
+      ["rm", "held", "--delete-disk"],
+    ];
+    for (const argv of verbs) {
+      expect((await as(6, ...argv)).stderr, argv.join(" ")).toContain("HOLDER_EPOCH_SUPERSEDED");
+      expect((await holdfast(argv)).stderr, argv.join(" ")).toContain("HOLDER_EPOCH_REQUIRED");
+    }
+    expect((await as(8, "suspend", "held")).code).toBe(0);
+    expect((await as(7, "resume", "held")).stderr).toContain("HOLDER_EPOCH_SUPERSEDED");
+    expect((await as(8, "rm", "held", "--delete-disk")).code).toBe(0);
+    for (const wrong of ["", "-1", "1.5", "0x1", "9007199254740992", "all"])
+      expect(await as(wrong, "suspend", "held"), wrong).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining("whole number"),
+      });
+  });
+
   it("exits with 125 when the call itself fails, naming the reason", async () => {
     const failed = await holdfast(["exec", "absent", "true"]);
     expect(failed.code).toBe(125);

@@ -118,6 +118,28 @@ describe("holdfast sh", () => {
     expect(await second.exit).toEqual({ t: "code", code: 137 });
   });
 
+  it.each([
+    ["a shell that reads lines", "exit 4", ["sh"], 4],
+    ["a shell with a line editor", "exit 4", ["bash", "--norc"], 4],
+    ["a shell that was not told to exit", "true\n", ["bash", "--norc"], 0],
+    ["a shell that runs something meanwhile", "sleep 1; (exit 3)\n", ["bash", "--norc"], 3],
+    [
+      "several that read one after the other",
+      "x",
+      ["sh", "-c", "cat >one; cat >two; wc -c <one; wc -c <two; exit 6"],
+      6,
+    ],
+    ["one that is given none", "", ["sh", "-c", "cat; exit 8"], 8],
+  ])("ends the input of %s when what is piped ends, with or without a last newline", async (_, input, words, code) => {
+    expect(await holdfast(service.target, ["sh", "w", "--", ...words], { input })).toMatchObject({ code });
+  });
+
+  it("gives who reads lines what was piped, and not a byte more", async () => {
+    const words = ["sh", "-c", "stty -echo; echo ready; cat >piped; wc -c <piped"];
+    const piped = await holdfast(service.target, ["sh", "w", "--", ...words], { input: "abc" });
+    expect(piped).toMatchObject({ code: 0, stdout: expect.stringMatching(/ready\r\n3\r\n$/) });
+  });
+
   it("types what comes by a pipe, and says by 125 that it could not", async () => {
     const piped = await holdfast(service.target, ["sh", "w", "--", "sh", "-c", "read -r x; echo got:$x; exit 5"], {
       input: "line\n",

@@ -13,11 +13,14 @@ import { shell } from "./commands/shell.ts";
 import { suspend } from "./commands/suspend.ts";
 import { type Connection, connectionTo } from "./connection.ts";
 import { UsageError } from "./failure.ts";
+import { holderEpochOf } from "./holder-epoch.ts";
 import { detachKeyOf } from "./terminal/detach-key.ts";
 
 /** What every command is given. */
 export interface Session {
   readonly connection: Connection;
+  /** As whose holder every call acts; undefined: where nobody has fenced. */
+  readonly holderEpoch: bigint | undefined;
   /** Print the API's messages as JSON, for programs. */
   readonly json: boolean;
   /** Aborts at Ctrl-C, and when nobody reads the output any more. */
@@ -40,12 +43,12 @@ export function programOf(signal: AbortSignal): Command {
       "after",
       "\nA workspace's file is written ID:PATH, as build:src/main.c. Exit codes: 0; 1 when a call fails; 2 for a wrong command line;\nexec and sh pass the command's own through (128 + n for signal n), and are 125 when the call itself fails;\nsh is 0 when it was detached.",
     );
-  const session = ({ json: here }: { readonly json?: true }): Session => {
+  const session = ({ json: here, holderEpoch }: { readonly json?: true; readonly holderEpoch?: bigint }): Session => {
     const { server, json } = program.opts<{ server: string; json?: true }>();
-    return { connection: connectionTo(server), json: (json ?? here) === true, signal };
+    return { connection: connectionTo(server, holderEpoch), holderEpoch, json: (json ?? here) === true, signal };
   };
 
-  command(program, "open <workspace>", "create a workspace, or adopt and wake the one that stands")
+  change(program, "open <workspace>", "create a workspace, or adopt and wake the one that stands")
     .option("--template <name>", "the SandboxTemplate; default: the service's")
     .addOption(
       new Option("--create <policy>", "whether it may be made")
@@ -54,7 +57,7 @@ export function programOf(signal: AbortSignal): Command {
     )
     .option("--timeout <seconds>", "how long it may take", seconds)
     .action((workspace, options) => open(session(options), workspace, options));
-  command(program, "exec <workspace> <command> [args...]", "run a command and stream what it prints")
+  change(program, "exec <workspace> <command> [args...]", "run a command and stream what it prints")
     .passThroughOptions()
     .option("--cwd <path>", "the working directory; default: the workspace's root")
     .option("-e, --env <name=value>", "add to its environment (repeatable)", collected, [])
@@ -68,11 +71,7 @@ export function programOf(signal: AbortSignal): Command {
       if (words.length === 0) throw new UsageError("exec needs a command");
       return exec(session(options), workspace, words, options);
     });
-  command(
-    program,
-    "sh <workspace> [command...]",
-    "a terminal in a workspace: a shell, or a command; or one that stands",
-  )
+  change(program, "sh <workspace> [command...]", "a terminal in a workspace: a shell, or a command; or one that stands")
     .option("--session <id>", "attach to this session instead (see sessions)")
     .option("--observe", "only look on; with --session")
     .option("--ephemeral", "the program ends with this client, instead of going on without it")
@@ -93,10 +92,10 @@ export function programOf(signal: AbortSignal): Command {
   command(program, "sessions <workspace>", "list its terminals and detached programs").action((workspace, options) =>
     sessions(session(options), workspace),
   );
-  command(program, "kill-session <workspace> <session>", "end a session and all that it left behind")
+  change(program, "kill-session <workspace> <session>", "end a session and all that it left behind")
     .option("--signal <name>", "only send this signal")
     .action((workspace, id, options) => killSession(session(options), workspace, id, options));
-  command(
+  change(
     program,
     "forward <workspace> <[local:]port>",
     "pass connections to this machine on to a port of a workspace",
@@ -105,17 +104,17 @@ export function programOf(signal: AbortSignal): Command {
     .option("-R, --recursive", "the whole tree")
     .option("-a, --all", "also names that begin with '.'")
     .action((location, options) => listFiles(session(options), location, options));
-  command(
+  change(
     program,
     "cp <from> <to>",
     "copy a file into a workspace, out of one, or between two; '-' is this program's stream",
   )
     .option("-r, --recursive", "copy directories")
     .action((from, to, options) => copy(session(options), from, to, options));
-  command(program, "suspend <workspace>", "stop its pod and keep its disk")
+  change(program, "suspend <workspace>", "stop its pod and keep its disk")
     .option("--timeout <seconds>", "how long it may take", seconds)
     .action((workspace, options) => suspend(session(options), workspace, options));
-  command(program, "resume <workspace>", "bring a new pod to its disk")
+  change(program, "resume <workspace>", "bring a new pod to its disk")
     .option("--timeout <seconds>", "how long it may take", seconds)
     .action((workspace, options) => resume(session(options), workspace, options));
   command(program, "list", "list workspaces, waking none")
@@ -123,7 +122,7 @@ export function programOf(signal: AbortSignal): Command {
     .option("--template <name>", "only those of this template")
     .addOption(new Option("--mode <mode>", "only these").choices(["running", "suspended"]))
     .action((options) => list(session(options), options));
-  command(program, "rm <workspace[:path]>", "remove a file; or, with --delete-disk, a workspace and its disk for good")
+  change(program, "rm <workspace[:path]>", "remove a file; or, with --delete-disk, a workspace and its disk for good")
     .option("-r, --recursive", "also what a directory contains")
     .option("--delete-disk", "delete the whole workspace with its disk")
     .action((target, options) => remove(session(options), target, options));
@@ -132,6 +131,16 @@ export function programOf(signal: AbortSignal): Command {
 
 function command(program: Command, usage: string, description: string): Command {
   return program.command(usage).description(description).option("--json", "print the API's messages as JSON");
+}
+
+/** A command that may change something, and so may have to say who acts. */
+function change(program: Command, usage: string, description: string): Command {
+  return command(program, usage, description).addOption(
+    new Option(
+      "--holder-epoch <n>",
+      "act as the holder of this number; needed once the workspace is fenced above 0",
+    ).argParser(holderEpochOf),
+  );
 }
 
 function seconds(text: string): number {

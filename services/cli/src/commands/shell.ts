@@ -8,6 +8,7 @@ import { remoteOf } from "../location.ts";
 import { write } from "../print.ts";
 import { printable } from "../printable.ts";
 import type { Session } from "../program.ts";
+import { EndOfInput } from "../terminal/end-of-input.ts";
 import { beginRawMode } from "../terminal/raw-mode.ts";
 import { RemoteTerminal, type TerminalScreen } from "../terminal/remote-terminal.ts";
 
@@ -25,11 +26,10 @@ export interface ShellOptions {
 const shownAgainBytes = 32n * 1024n;
 /** An outage shorter than this is nobody's business. */
 const quietMs = 1_000;
-const endOfInput = new Uint8Array([4]);
 
 /** Runs a program on a terminal of its own, or attaches to one, and exits as it did. */
 export async function shell(
-  { connection, signal }: Session,
+  { connection, signal, holderEpoch }: Session,
   workspace: string,
   words: readonly string[],
   options: ShellOptions,
@@ -58,11 +58,15 @@ export async function shell(
     const terminal = new RemoteTerminal(connection.sessions, start, screen, signal);
     using keyboard = new Keyboard(terminal, options);
     screen.onRoom = () => keyboard.resume();
+    screen.onOutput = () => keyboard.heard();
     const end = await terminal.run(() => keyboard.start());
     keyboard[Symbol.dispose]();
     if (end.t === "exited") process.exitCode = exitOf(end.exit);
     else if (options.ephemeral !== true) {
-      console.error(`\nholdfast: detached; the program goes on: holdfast sh ${workspaceId} --session ${sessionId}`);
+      const asHolder = holderEpoch === undefined ? "" : ` --holder-epoch ${holderEpoch}`;
+      console.error(
+        `\nholdfast: detached; the program goes on: holdfast sh ${workspaceId} --session ${sessionId}${asHolder}`,
+      );
     }
   } catch (error) {
     if (!(error instanceof ConnectError) || signal.aborted) throw error;
@@ -87,10 +91,12 @@ async function offsetToShow(
 /** This program's own terminal, as far as it shows something. */
 class Screen implements TerminalScreen, Disposable {
   onRoom = (): void => undefined;
+  onOutput = (): void => undefined;
   #telling: NodeJS.Timeout | undefined;
   #told = false;
 
   show(data: Uint8Array): Promise<void> {
+    this.onOutput();
     return write(data);
   }
 
@@ -129,13 +135,20 @@ class Keyboard implements Disposable {
   readonly #terminal: RemoteTerminal;
   readonly #options: ShellOptions;
   readonly #onData = (data: Buffer): void => this.#typed(data);
-  readonly #onEnd = (): void => void this.#terminal.type(endOfInput);
+  readonly #onEnd = (): void => {
+    // A terminal that ends was hung up: nobody said that the program's input is at its end.
+    if (process.stdin.isTTY) this.#terminal.detach();
+    else this.#end = new EndOfInput(this.#terminal, this.#last);
+  };
   readonly #onResize = (): void => {
     const size = sizeNow();
     if (size !== undefined) this.#terminal.resize(size);
   };
   readonly #restore = (): void => void process.stdin.setRawMode?.(false);
   #started = false;
+  /** What was typed last. */
+  #last: number | undefined;
+  #end: EndOfInput | undefined;
 
   constructor(terminal: RemoteTerminal, options: ShellOptions) {
     this.#terminal = terminal;
@@ -150,9 +163,13 @@ class Keyboard implements Disposable {
       process.on("exit", this.#restore); // However this program ends, the terminal is usable after it.
     }
     stdin.on("data", this.#onData);
-    // Who types is no terminal: its end is what Ctrl-D says.
     if (!this.#options.observe) stdin.once("end", this.#onEnd);
     if (!this.#options.observe) stdout.on("resize", this.#onResize);
+  }
+
+  /** The program wrote something. */
+  heard(): void {
+    this.#end?.heard();
   }
 
   resume(): void {
@@ -169,12 +186,14 @@ class Keyboard implements Disposable {
     stdin.off("end", this.#onEnd);
     stdout.off("resize", this.#onResize);
     stdin.pause();
+    this.#end?.[Symbol.dispose]();
   }
 
   #typed(data: Buffer): void {
     const { detachKey, observe } = this.#options;
     const at = detachKey === undefined || !process.stdin.isTTY ? -1 : data.indexOf(detachKey);
     const input = at < 0 ? data : data.subarray(0, at);
+    this.#last = input.at(-1) ?? this.#last;
     if (!observe && input.byteLength > 0 && !this.#terminal.type(input)) process.stdin.pause();
     if (at >= 0) this.#terminal.detach();
   }

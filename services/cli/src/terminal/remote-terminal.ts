@@ -100,6 +100,11 @@ export class RemoteTerminal {
     return !this.#full;
   }
 
+  /** What was typed and is not known to be written. */
+  get unconfirmedBytes(): number {
+    return this.#typed.bytes;
+  }
+
   resize(size: TerminalSize): void {
     this.#size = size;
     this.#outbox?.send({ request: { case: "resize", value: size } });
