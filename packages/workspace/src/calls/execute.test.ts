@@ -409,6 +409,22 @@ describe("L39 rebinding", () => {
     expect(on.guests.count("execute")).toBe(1);
   });
 
+  it("goes to the guest that a start bound meanwhile, where its own look comes late", async () => {
+    const late = on.cluster.replacePod(id);
+    const claims = on.cluster.plan.hold("readClaims");
+    const running = run();
+    await claims.reached;
+    const { uid } = on.cluster.replacePod(id);
+    await workspace.open(openWish, patient);
+    expect(workspace.view().identity.podUid).toBe(uid);
+    claims.release();
+    expect(await running).toHaveLength(3);
+    expect(on.guests.calls.filter(({ verb }) => verb === "execute").at(-1)?.pod).toBe(uid);
+    expect(on.guests.calls.filter(({ verb, pod }) => verb === "execute" && pod === late.uid)).toEqual([]);
+    expect(workspace.view().identity.podUid).toBe(uid);
+    expect(on.guests.closed.filter((pod) => pod === uid)).toHaveLength(1); // The guest of the late look, which nobody uses.
+  });
+
   it("drops news that comes after a suspend began: what the recipe says counts", async () => {
     on.cluster.stored(id).pods = [];
     const running = run().catch((error: unknown) => error);

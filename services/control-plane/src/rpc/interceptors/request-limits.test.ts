@@ -116,8 +116,8 @@ const limits: Readonly<Record<string, Limits>> = {
   "OpenTerminalRequest.session_id": chosenId,
   "StartDetachedRequest.session_id": chosenId,
   "TerminalStart.session_id": chosenId,
-  command: { takes: ["a", text(131_072)], refuses: ["", text(131_073), wide(65_537), "a\0"] },
-  "TerminalProgram.command": { takes: ["", text(131_072)], refuses: [text(131_073), "a\0"] },
+  command: { takes: ["a", wide(2048), text(4096)], refuses: ["", text(4097), wide(2049), "a\0"] },
+  "TerminalProgram.command": { takes: ["", text(4096)], refuses: [text(4097), "a\0"] },
   args: {
     takes: [[], items(4096), [text(131_071)]],
     refuses: [items(4097), [text(131_072)], [wide(65_536)], ["", "a\0"]],

@@ -27,7 +27,7 @@ export declare type ExecuteRequest = Message<"holdfast.v1.ExecuteRequest"> & {
   workspaceId: string;
 
   /**
-   * The program: a path, or a name that is looked up in PATH. No shell is involved.
+   * The program: a path, or a name that is looked up in PATH; at most 4 KiB. No shell is involved.
    *
    * @generated from field: string command = 2;
    */

@@ -201,7 +201,7 @@ export declare type TerminalProgram = Message<"holdfast.v1.TerminalProgram"> & {
   command: string;
 
   /**
-   * As in ExecuteRequest.
+   * As in ExecuteRequest; all of them together at most 48 KiB.
    *
    * @generated from field: repeated string args = 2;
    */
@@ -970,7 +970,7 @@ export declare type StartDetachedRequest = Message<"holdfast.v1.StartDetachedReq
   command: string;
 
   /**
-   * As in ExecuteRequest.
+   * As in ExecuteRequest; all of them together at most 48 KiB.
    *
    * @generated from field: repeated string args = 4;
    */
