@@ -105,7 +105,8 @@ export const jsonPatchCases: readonly ConformanceCase[] = [
   },
   {
     id: "json-patch/test-absent",
-    title: "a test of what is absent is 422, a test for null too; so absence is tested by the version",
+    title:
+      "a test of an absent member holds for null and for no value, and is 422 for any other and below an absent parent",
     source,
     run: async (stage) => {
       const { name } = await annotatedSandbox(stage);

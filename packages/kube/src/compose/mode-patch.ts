@@ -49,7 +49,7 @@ export function claimUidsText(uids: Readonly<Record<string, string>>): string {
     .join(",");
 }
 
-/** What must still be as it was read. Absence cannot be tested, so whatever is absent is covered by the resourceVersion. */
+/** What must still be as it was read. What is absent is covered by the resourceVersion: a `test` for null is not the same everywhere. */
 function conditionsOf(reading: SandboxReading, isSuspend: boolean): readonly PatchOperation[] {
   const { writtenBy, modeChangedAt, holderEpoch } = reading.stamps;
   const tests = [test(uidPath, reading.uid)];

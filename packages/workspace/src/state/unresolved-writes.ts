@@ -110,7 +110,7 @@ export function wasWritten(before: SandboxReading, now: SandboxReading): boolean
   );
 }
 
-/** Absence cannot be tested, so a patch tests the resourceVersion where a stamp or the mode is. (docs/design/object-contract.md) */
+/** Where a stamp or the mode is absent, a patch tests the resourceVersion. (docs/design/kubernetes-client.md) */
 function testsResourceVersion({ stamps, lacks }: SandboxReading): boolean {
   return (
     stamps.modeChangedAt === undefined ||
