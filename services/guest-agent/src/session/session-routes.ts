@@ -86,8 +86,9 @@ export function routeSessions(router: Router, served: SessionsServed): void {
 
 async function attach(served: SessionsServed, request: AttachSessionRequest, stream: AgentStream): Promise<void> {
   const { table, fence, bootId } = served;
-  const session = table.require(parseSessionId(request.sessionId)); // Before the boot id: a lost session says more.
-  expectBoot(request.expectedBootId, bootId);
+  const isExpected = (): void => expectBoot(request.expectedBootId, bootId);
+  const session = table.require(parseSessionId(request.sessionId), isExpected); // A lost session says more than the boot id.
+  isExpected();
   const mode = request.mode === AttachMode.OBSERVE ? "observe" : "exclusive";
   const size = parseSize(request.size);
   if (size !== undefined && mode === "observe") throw invalid("size", "is an exclusive attachment's");

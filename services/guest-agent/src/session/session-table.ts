@@ -69,8 +69,11 @@ export class SessionTable {
     return this.#options.quiet.start(() => this.#open(wish));
   }
 
-  /** Throws SESSION_NOT_FOUND, or SESSION_LOST when a former agent process had it. */
-  require(id: SessionId): Session {
+  /**
+   * Throws SESSION_LOST when a former agent process of this pod had it, else what `isExpected` throws of a caller that has it from another
+   * guest, else SESSION_NOT_FOUND.
+   */
+  require(id: SessionId, isExpected: () => void = () => undefined): Session {
     const session = this.#sessions.get(id);
     if (session !== undefined) return session;
     const bootId = this.#options.ids.lostWith(id);
@@ -81,6 +84,7 @@ export class SessionTable {
         { session_id: id, boot_id: bootId },
       );
     }
+    isExpected();
     const message = `Nothing was done: this guest knows no session ${id}. ListSessions tells which it knows.`;
     throw new AnsweredError("SESSION_NOT_FOUND", message, { session_id: id });
   }

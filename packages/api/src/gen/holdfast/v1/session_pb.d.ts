@@ -1329,7 +1329,7 @@ export enum TerminalVerb {
   OPEN = 1,
 
   /**
-   * One that stands: SESSION_NOT_FOUND otherwise.
+   * One that stands: SESSION_NOT_FOUND otherwise; GUEST_RESTARTED where `expected_boot_id` names another agent process.
    *
    * @generated from enum value: TERMINAL_VERB_ATTACH = 2;
    */
