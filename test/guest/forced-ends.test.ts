@@ -162,17 +162,23 @@ describe("a reader that stands still when its attachment is ended by force", () 
     60_000,
   );
 
-  it("G5a G31 a tunnel that nobody reads is told at once that another holder has the guest, and never that it ended in order", async () => {
-    const { caller } = await callers();
+  /** A tunnel that is sent more than all buffers on the way hold, and nobody reads. */
+  async function tunnelStandingStill(guest: Guest, signal = never) {
     const server = createServer((socket) => {
       socket.on("error", () => undefined);
-      socket.write(Buffer.alloc(32 * 1024 * 1024));
+      socket.write(Buffer.alloc(bytesSent));
     });
     server.listen(0, "127.0.0.1");
     onTestFinished(() => void server.close());
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
-    const tunnel = await caller().guest.connectPort({ port, host: "127.0.0.1" }, never);
+    return await guest.connectPort({ port, host: "127.0.0.1" }, signal);
+  }
+  const bytesSent = 32 * 1024 * 1024;
+
+  it("G5a G31 a tunnel that nobody reads is told at once that another holder has the guest, and never that it ended in order", async () => {
+    const { caller } = await callers();
+    const tunnel = await tunnelStandingStill(caller().guest);
     const began = performance.now();
     await caller().guest.fence(holderEpochFrom(2), soon());
     await expect(tunnel.ended).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
@@ -182,8 +188,20 @@ describe("a reader that stands still when its attachment is ended by force", () 
       for await (const data of tunnel.received) bytes += data.length;
     })();
     await expect(reading).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
-    expect(bytes).toBeLessThan(32 * 1024 * 1024);
-  }, 60_000);
+    expect(bytes).toBeLessThan(bytesSent);
+  });
+
+  it("G5a L44 such a tunnel is still its client's to leave: nothing waits the 5 s then", async () => {
+    const { caller } = await callers();
+    const { guest, counts } = caller();
+    const leaving = new AbortController();
+    const tunnel = await tunnelStandingStill(guest, leaving.signal);
+    await expect.poll(() => counts.connections).toBe(4); // Control, the tunnel, two spare ones.
+    await caller().guest.fence(holderEpochFrom(2), soon());
+    await expect(tunnel.ended).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
+    leaving.abort(new Error("the client leaves"));
+    await expect.poll(() => counts.connections, { timeout: atOnceMs }).toBe(3);
+  });
 });
 
 describe("what goes by the control connection", () => {

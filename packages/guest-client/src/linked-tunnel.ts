@@ -22,6 +22,7 @@ export async function connectPort(
   connected.promise.catch(() => undefined); // Awaited below, unless opening fails first.
   const ended = Promise.withResolvers<void>();
   ended.promise.catch(() => undefined); // Told to whoever watches.
+  const over = Promise.withResolvers<void>();
   let closed = false;
   const listener = {
     message: (payload: Buffer) => {
@@ -40,6 +41,7 @@ export async function connectPort(
       queue.end(end);
       if (end) ended.reject(guestErrorOf(end));
       else ended.resolve();
+      over.resolve();
     },
   };
   try {
@@ -61,7 +63,7 @@ export async function connectPort(
       within.signal.removeEventListener("abort", end);
     }
     queue.feedFrom(stream);
-    return new LinkedTunnel(stream, queue, ended, signal);
+    return new LinkedTunnel(stream, queue, { ended, over: over.promise }, signal);
   } catch (error) {
     throw signal.aborted ? signal.reason : guestErrorOf(error);
   }
@@ -80,7 +82,7 @@ class LinkedTunnel implements GuestTunnel {
   constructor(
     stream: CallerStream,
     queue: StreamQueue<Uint8Array>,
-    ended: PromiseWithResolvers<void>,
+    { ended, over }: { readonly ended: PromiseWithResolvers<void>; readonly over: Promise<void> },
     signal: AbortSignal,
   ) {
     this.#stream = stream;
@@ -90,8 +92,8 @@ class LinkedTunnel implements GuestTunnel {
     this.ended = ended.promise;
     this.#giveUp = ended.reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
-    const forget = (): void => signal.removeEventListener("abort", this.#onAbort);
-    ended.promise.then(forget, forget);
+    // Not with `ended`: that may come while the reader still has something to read.
+    void over.then(() => signal.removeEventListener("abort", this.#onAbort));
     if (signal.aborted) this.destroy();
   }
 
