@@ -37,6 +37,25 @@ describe("a workspace that is read through", () => {
     expect(on.cluster.plan.writes).toEqual([]);
   });
 
+  it("tells what the object says, and nothing that only an open one knows", async () => {
+    on.cluster.seed(id, { stamps: { holderEpoch: "5", podTemplateHash: "sha256:00" } });
+    const read = () => readThrough(on.deps, id, patient);
+    expect(await read()).toMatchObject({
+      holderEpoch: 5,
+      templateRevision: "sha256:00",
+      templateCurrent: false, // No template was read for it (L32).
+      root: "/workspace",
+      identity: { sandboxUid: on.cluster.stored(id).uid, claimUids: { "disk-namzu-ws-demo": expect.any(String) } },
+      transition: { cause: "read" },
+      liveExecutions: 0,
+    });
+    expect((await read()).transition).not.toHaveProperty("at");
+    on.cluster.stored(id).stamps.holderEpoch = undefined;
+    expect((await read()).holderEpoch).toBe(0);
+    on.cluster.stored(id).stamps.holderEpoch = "latest";
+    expect((await read()).holderEpoch).toBeUndefined();
+  });
+
   it("L25 is not suspended where somebody woke it before its old pod was seen gone", async () => {
     on.cluster.habits.podsEnd = false;
     on.cluster.seed(id);

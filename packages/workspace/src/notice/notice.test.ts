@@ -140,6 +140,77 @@ describe("L37 what the watch says reaches a handle unasked", () => {
     expect(reads().length).toBe(before);
   });
 
+  it("what came while a recipe ran is looked at once it is over: what the recipe had read may be older", async () => {
+    on = stage();
+    let asked: () => void = () => undefined;
+    const reached = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    let answer: () => void = () => undefined;
+    on.guests.shape = (script) => {
+      const { health } = script;
+      script.health = async (within) => {
+        const seen = await health(within);
+        asked();
+        await new Promise<void>((resolve) => {
+          answer = resolve;
+        });
+        return seen;
+      };
+    };
+    workspace = new Workspace(id, on.deps);
+    on.cluster.hear((news) => void workspace.heard(news));
+    const opening = workspace.open(openWish, patient);
+    await reached;
+    on.cluster.habits.podsEnd = false;
+    on.cluster.foreignMode(id, "Suspended");
+    await settleTasks();
+    const during = reads().length;
+    expect(workspace.state.t).toBe("opening");
+    answer();
+    await opening.catch(() => undefined);
+    await settleTasks();
+    expect(workspace.state.t).toBe("suspending");
+    expect(reads().length).toBeGreaterThan(during);
+  });
+
+  it("costs no request while a recipe runs, which looks for itself", async () => {
+    on.cluster.habits.podsEnd = false;
+    const writing = on.cluster.plan.hold("setMode");
+    const suspending = workspace.suspend(suspendWish, patient);
+    await writing.reached;
+    const before = reads().length;
+    Object.assign(pod(), { phase: "Failed", ready: false });
+    on.cluster.wake(id);
+    await settleTasks();
+    expect(reads().length).toBe(before);
+    writing.release();
+    await suspending;
+  });
+
+  it("a pod that ended and still stands ends a foreign suspend, too", async () => {
+    on.cluster.habits.podsEnd = false;
+    on.cluster.foreignMode(id, "Suspended");
+    await settleTasks();
+    expect(workspace.state.t).toBe("suspending");
+    Object.assign(pod(), { phase: "Succeeded", ready: false });
+    const { name } = on.cluster.stored(id);
+    void workspace.heard({ t: "pod", name, pod: { ...pod(), waits: false }, gone: false });
+    await settleTasks();
+    expect(workspace.state.t).toBe("suspended");
+  });
+
+  it("is nobody's business once the workspace is gone: another of its name costs no request", async () => {
+    await workspace.destroy({ ...suspendWish, deleteDisk: true }, patient);
+    expect(workspace.state.t).toBe("gone");
+    await settleTasks();
+    const before = reads().length;
+    on.cluster.seed(id);
+    on.cluster.replacePod(id);
+    await settleTasks();
+    expect(reads().length).toBe(before);
+  });
+
   it("a read that fails shows nothing, and is made again until it shows something; then no timer is left", async () => {
     on.cluster.plan.fail("readSandbox", "unavailable", "unavailable");
     on.cluster.foreignMode(id, "Suspended");
