@@ -11,7 +11,11 @@ import { podFactsOf, type WireState, type WorkspaceView } from "./view.ts";
 const nothingLeft: ReadonlySet<never> = new Set();
 
 /** Reads a workspace that is not open here: no handle is made, no guest is dialled. Throws WORKSPACE_NOT_FOUND. */
-export async function readThrough(deps: WorkspaceDeps, id: WorkspaceId, caller: AbortSignal): Promise<WorkspaceView> {
+export async function readThrough(
+  deps: Pick<WorkspaceDeps, "clock" | "cluster">,
+  id: WorkspaceId,
+  caller: AbortSignal,
+): Promise<WorkspaceView> {
   using within = new Deadline(deps.clock, 2 * clusterRequestTimeoutMs, caller);
   const name = sandboxNameOf(id);
   const sandbox = await deps.cluster.readSandbox(name, within);
