@@ -249,7 +249,7 @@ export class Execution {
     }
     const { stdout, stderr, input } = launched;
     if (this.wish.streamedStdin || input === undefined) whole.release();
-    else void input.give(whole.bytes).then(() => whole.release());
+    else void giveWhole(input, whole);
     const program: Program = {
       outputs: [stdout, stderr],
       input,
@@ -369,6 +369,12 @@ export class Execution {
     this.#state = state;
     for (const watcher of [...this.#watchers]) watcher();
   }
+}
+
+/** Apart from what lasts as long as the command: a function there that named its input would keep it for as long. */
+async function giveWhole(input: StreamedInput, whole: KeptInput): Promise<void> {
+  await input.give(whole.bytes);
+  whole.release();
 }
 
 function notStreamed(id: string): AnsweredError {
