@@ -3,7 +3,7 @@ import { ApiStatusError } from "../../api-status-error.ts";
 import type { KubeObject } from "../../resource-api.ts";
 import { parse } from "../registry/object-text.ts";
 import type { Registry } from "../registry/registry.ts";
-import type { Change } from "../store/object-store.ts";
+import type { Change } from "../store/rows.ts";
 import { ClaimProtection } from "./claim-protection.ts";
 import { defaultEventsMax, EventKeeper } from "./event-keeper.ts";
 import { GarbageCollector } from "./garbage-collector.ts";

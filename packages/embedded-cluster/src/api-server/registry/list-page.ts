@@ -1,6 +1,7 @@
 import { expired, expiredContinue, tooLargeResourceVersion } from "../refusals.ts";
 import { type ResourceType, storageNameOf } from "../resource-types.ts";
-import type { ObjectKey, ObjectStore, Position } from "../store/object-store.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import type { ObjectKey, Position } from "../store/rows.ts";
 import { type ContinueToken, decodeContinueToken, encodeContinueToken } from "./continue-token.ts";
 import { compileSelection, type Selection } from "./selectors.ts";
 
@@ -58,7 +59,7 @@ export function listPage(
     if (!more) keys.push({ namespace, name });
     return !more;
   };
-  for (const item of store.scanAt(at, resource, namespace, token)) {
+  for (const item of store.past.scanAt(at, resource, namespace, token)) {
     if (matches !== undefined && !matches(JSON.parse(item.body))) continue;
     if (!take(item)) break;
     size += item.body.length;
@@ -67,7 +68,7 @@ export function listPage(
     if (kept === undefined && matches === undefined) break; // the rest need not be read to be counted
   }
   if (kept === undefined && matches === undefined && !more) {
-    for (const key of store.scanKeysAt(at, resource, namespace, keys.at(-1))) if (!take(key)) break;
+    for (const key of store.past.scanKeysAt(at, resource, namespace, keys.at(-1))) if (!take(key)) break;
   }
   const last = more ? keys.at(-1) : undefined;
   return {
@@ -87,14 +88,15 @@ export function listPage(
     resourceVersion: at,
     continue:
       last === undefined ? undefined : encodeContinueToken({ rv: at, namespace: last.namespace, name: last.name }),
-    remaining: last === undefined || matches !== undefined ? undefined : store.countAt(at, resource, namespace, last),
+    remaining:
+      last === undefined || matches !== undefined ? undefined : store.past.countAt(at, resource, namespace, last),
   };
 }
 
 function* bodiesAt(store: ObjectStore, at: number, keys: readonly ObjectKey[]): Generator<string> {
   for (const key of keys) {
     assertReadable(store, at);
-    const body = store.bodyAt(at, key);
+    const body = store.past.bodyAt(at, key);
     if (body !== undefined) yield body;
   }
 }

@@ -20,7 +20,8 @@ import {
   versionRequired,
 } from "../refusals.ts";
 import { type ResourceType, storageNameOf } from "../resource-types.ts";
-import type { Change, ChangeType, ObjectKey, ObjectStore, StoredObject } from "../store/object-store.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import type { Change, ChangeType, ObjectKey, StoredObject } from "../store/rows.ts";
 import { assertPreconditions, isDeletionComplete, planDeletion } from "./deletion.ts";
 import { rulesOf } from "./kinds/kind-rules.ts";
 import { type ListPage, type ListWish, listPage } from "./list-page.ts";

@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../resource-api.ts";
 import { internalError } from "../refusals.ts";
 import { findKind, type ResourceType, resourceTypes, storageNameOf } from "../resource-types.ts";
-import type { ObjectKey, StoredObject } from "../store/object-store.ts";
+import type { ObjectKey, StoredObject } from "../store/rows.ts";
 import { parse } from "./object-text.ts";
 
 /** Where a request is directed; `namespace` is "" for a cluster-scoped type. */

@@ -1,5 +1,6 @@
 import { tooOldResourceVersion } from "../refusals.ts";
-import type { Change, ObjectKey, ObjectStore } from "../store/object-store.ts";
+import type { ObjectStore } from "../store/object-store.ts";
+import type { Change, ObjectKey } from "../store/rows.ts";
 import type { Matches } from "./selectors.ts";
 
 /** Where a watch begins: after a version, with everything that is there now, or with whatever comes next. */
@@ -104,7 +105,7 @@ export class WatchCursor {
     if (listing === undefined) return [];
     const { store, resource, namespace, matches } = this.#options;
     if (listing.at < store.compacted) throw tooOldResourceVersion(listing.at, store.compacted);
-    const page = store.pageAt(listing.at, resource, namespace, listing.after, limit);
+    const page = store.past.pageAt(listing.at, resource, namespace, listing.after, limit);
     listing.after = page.at(-1);
     if (page.length === 0) this.#listing = undefined;
     return page

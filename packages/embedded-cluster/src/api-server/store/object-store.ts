@@ -1,114 +1,23 @@
-import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
-
-/** The key of one object. `resource` is a storage name; `namespace` is "" for cluster-scoped objects. */
-export interface ObjectKey {
-  readonly resource: string;
-  readonly namespace: string;
-  readonly name: string;
-}
-
-export interface StoredObject extends ObjectKey {
-  readonly uid: string;
-  readonly rv: number;
-  /** The object as JSON text. */
-  readonly body: string;
-}
-
-export type ChangeType = "ADDED" | "MODIFIED" | "DELETED";
-
-export interface Change extends ObjectKey {
-  readonly rv: number;
-  readonly type: ChangeType;
-  /** The object after the change; for DELETED its last state, at the version of the deletion. */
-  readonly body: string;
-  /** The object before the change; undefined for ADDED. */
-  readonly prev: string | undefined;
-}
-
-export type Position = Pick<ObjectKey, "namespace" | "name">;
-
-const inRange = `resource = :resource AND (:namespace IS NULL OR namespace = :namespace)
-    AND (namespace, name) > (:afterNamespace, :afterName)`;
-
-// What stood at version `at`: the objects unchanged since, and what the first change after `at` found of each other one.
-const unchangedSince = `FROM objects WHERE ${inRange} AND rv <= :at`;
-const changedSince = `FROM changes c WHERE ${inRange} AND rv > :at AND prev IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM changes e WHERE e.resource = c.resource AND e.namespace = c.namespace
-                      AND e.name = c.name AND e.rv > :at AND e.rv < c.rv)`;
-
-const rangeOf = (at: number, resource: string, namespace: string | undefined, after: Position | undefined) => ({
-  resource,
-  at,
-  namespace: namespace ?? null,
-  afterNamespace: after?.namespace ?? "",
-  afterName: after?.name ?? "",
-});
-
-function byPosition(a: Position, b: Position): number {
-  if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
-  return a.name < b.name ? -1 : 1;
-}
-
-const keyBatch = 256;
-
-/** What is read at once, however large its parts are: objects have up to 1.5 MiB. */
-const readCharacters = 1024 * 1024;
-
-/** The first of them, up to a number or a size, and whether there are no more. One at least, where there is one. */
-function firstOf<T>(
-  source: Iterable<T>,
-  limit: number,
-  sizeOf: (item: T) => number,
-): { readonly items: T[]; readonly isAll: boolean } {
-  const items: T[] = [];
-  let size = 0;
-  for (const item of source) {
-    if (items.length >= limit || size >= readCharacters) return { items, isAll: false };
-    items.push(item);
-    size += sizeOf(item);
-  }
-  return { items, isAll: true };
-}
-
-function* mapped<T, U>(source: Iterable<T>, to: (item: T) => U): Generator<U> {
-  for (const item of source) yield to(item);
-}
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { PastReads } from "./past-reads.ts";
+import {
+  type Change,
+  type ChangeType,
+  firstOf,
+  integer,
+  mapped,
+  type ObjectKey,
+  type StoredObject,
+  text,
+  toChange,
+  toObject,
+} from "./rows.ts";
 
 /** How much of the change log is kept for watches and pages to resume from. */
 export interface HistoryLimits {
   readonly changes: number;
   readonly bytes: number;
 }
-
-type Row = Record<string, SQLOutputValue>;
-
-const text = (row: Row, column: string): string => String(row[column]);
-const integer = (row: Row, column: string): number => Number(row[column]);
-
-const toObject = (row: Row): StoredObject => ({
-  resource: text(row, "resource"),
-  namespace: text(row, "namespace"),
-  name: text(row, "name"),
-  uid: text(row, "uid"),
-  rv: integer(row, "rv"),
-  body: text(row, "body"),
-});
-
-const changeTypes: Record<string, ChangeType> = { ADDED: "ADDED", MODIFIED: "MODIFIED", DELETED: "DELETED" };
-
-const toChange = (row: Row): Change => {
-  const type = changeTypes[text(row, "type")];
-  if (type === undefined) throw new Error(`The change log holds an unknown type at version ${integer(row, "rv")}.`);
-  return {
-    rv: integer(row, "rv"),
-    type,
-    resource: text(row, "resource"),
-    namespace: text(row, "namespace"),
-    name: text(row, "name"),
-    body: text(row, "body"),
-    prev: row.prev === null ? undefined : text(row, "prev"),
-  };
-};
 
 /**
  * Objects and their change log over one SQLite database. Every call is synchronous, so calls are serial by nature; a
@@ -118,6 +27,8 @@ export class ObjectStore {
   readonly #db: DatabaseSync;
   readonly #limits: HistoryLimits;
   readonly #statements = new Map<string, StatementSync>();
+  /** Objects as they stood at a version that is not compacted. */
+  readonly past: PastReads;
   readonly #pins = new Set<{ readonly at: number }>();
   #revision: number;
   #compacted: number;
@@ -129,6 +40,11 @@ export class ObjectStore {
     this.#limits = limits;
     this.#revision = Math.max(1, this.#readMeta("revision")); // 0 has a meaning of its own in list and watch
     this.#compacted = this.#readMeta("compacted");
+    this.past = new PastReads({
+      sql: (query) => this.#sql(query),
+      revision: () => this.#revision,
+      get: (key) => this.get(key),
+    });
     const row = this.#sql(
       "SELECT count(*) n, coalesce(sum(octet_length(body) + coalesce(octet_length(prev), 0)), 0) b FROM changes",
     ).get();
@@ -191,76 +107,6 @@ export class ObjectStore {
     return this.#sql("SELECT * FROM objects WHERE namespace = ?").all(namespace).map(toObject);
   }
 
-  /** As scanAt, but at most `limit` of them, and no more once they are large together; none only where there is none. */
-  pageAt(
-    at: number,
-    resource: string,
-    namespace: string | undefined,
-    after: Position | undefined,
-    limit: number,
-  ): StoredObject[] {
-    return firstOf(this.scanAt(at, resource, namespace, after), limit, (item) => item.body.length).items;
-  }
-
-  /**
-   * Reads every object after a key, in key order, as it stood at version `at`, one in memory at a time. Nothing is
-   * written before it has ended. The caller has checked that `at` is not compacted.
-   */
-  *scanAt(
-    at: number,
-    resource: string,
-    namespace: string | undefined,
-    after: Position | undefined,
-  ): Generator<StoredObject> {
-    if (at === this.#revision) {
-      const where = rangeOf(at, resource, namespace, after);
-      const columns = "resource, namespace, name, uid, rv, body";
-      const rows = this.#sql(`SELECT ${columns} ${unchangedSince} ORDER BY namespace, name`).iterate(where);
-      for (const row of rows) yield toObject(row);
-      return;
-    }
-    for (const key of this.scanKeysAt(at, resource, namespace, after)) {
-      const body = this.bodyAt(at, key);
-      if (body !== undefined) yield { ...key, uid: "", rv: at, body };
-    }
-  }
-
-  /** As scanAt, without reading the objects. */
-  *scanKeysAt(
-    at: number,
-    resource: string,
-    namespace: string | undefined,
-    after: Position | undefined,
-  ): Generator<ObjectKey> {
-    let last = after;
-    for (let more = true; more; ) {
-      const keys = this.#keysAt(at, resource, namespace, last);
-      yield* keys;
-      last = keys.at(-1);
-      more = keys.length === keyBatch;
-    }
-  }
-
-  #keysAt(at: number, resource: string, namespace: string | undefined, after: Position | undefined): ObjectKey[] {
-    const where = { ...rangeOf(at, resource, namespace, after), limit: keyBatch };
-    return [unchangedSince, changedSince]
-      .flatMap((part) => this.#sql(`SELECT namespace, name ${part} ORDER BY namespace, name LIMIT :limit`).all(where))
-      .map((row) => ({ resource, namespace: text(row, "namespace"), name: text(row, "name") }))
-      .sort(byPosition)
-      .slice(0, keyBatch);
-  }
-
-  /** An object as it stood at version `at`; undefined where there was none. The caller has checked that `at` is not compacted. */
-  bodyAt(at: number, { resource, namespace, name }: ObjectKey): string | undefined {
-    if (at < this.#revision) {
-      const changed = this.#sql(
-        "SELECT prev FROM changes WHERE resource = ? AND namespace = ? AND name = ? AND rv > ? ORDER BY rv LIMIT 1",
-      ).get(resource, namespace, name, at);
-      if (changed !== undefined) return changed.prev === null ? undefined : text(changed, "prev");
-    }
-    return this.get({ resource, namespace, name })?.body;
-  }
-
   /**
    * Keeps what is needed to read at version `at` from being trimmed, until the answer is called. A compaction by hand
    * forgets it all the same.
@@ -269,14 +115,6 @@ export class ObjectStore {
     const pin = { at };
     this.#pins.add(pin);
     return () => this.#pins.delete(pin);
-  }
-
-  /** How many objects stood after a key at version `at`. */
-  countAt(at: number, resource: string, namespace: string | undefined, after: Position): number {
-    const where = rangeOf(at, resource, namespace, after);
-    return [unchangedSince, changedSince]
-      .map((part) => this.#sql(`SELECT count(*) n ${part}`).get(where))
-      .reduce((sum, row) => sum + (row === undefined ? 0 : integer(row, "n")), 0);
   }
 
   /** Changes of a resource after a version, oldest first: some at a time, and whether these are the last there are. */
