@@ -1,6 +1,7 @@
 import { type HolderEpoch, readsInsteadOfListMax, workspaceWatchEventsMax } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
+  executionWish,
   openWish,
   patient,
   type Stage,
@@ -115,6 +116,22 @@ describe("WatchWorkspace", () => {
       expect(steps).toEqual(["bound", "probed"]);
       await watcher.leave();
     }
+  });
+
+  it("tells no step of a start where a call looks for its guest anew", async () => {
+    await open();
+    const watcher = watch();
+    await settleTasks();
+    on.cluster.replacePod(id);
+    await settleTasks();
+    for await (const _ of (await watching.registry.ask(id, patient, async (workspace) => workspace)).execute(
+      executionWish(),
+      patient,
+    ));
+    await settleTasks();
+    expect(watcher.words()).toContain("pod_replaced");
+    expect(watcher.words().filter((words) => /^(bound|probed)$/.test(words))).toEqual([]);
+    await watcher.leave();
   });
 
   it("tells no proof that a privileged guest did not give, where that is only reported", async () => {

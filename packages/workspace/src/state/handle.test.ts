@@ -82,6 +82,22 @@ describe("a guest that is left", () => {
   });
 });
 
+describe("L22 the epoch that a guest confirmed", () => {
+  const fenced = () => (ws.state.t === "active" ? ws.state.bound.fenced : undefined);
+
+  it("is the bound guest's, and only rises; what a guest that was left confirms changes nothing", () => {
+    const { state } = ws;
+    if (state.t !== "active") throw new Error("it is bound");
+    ws.noteFenced(state.bound, holderEpochFrom(5));
+    expect(fenced()).toBe(5);
+    ws.noteFenced(state.bound, holderEpochFrom(4));
+    expect(fenced()).toBe(5);
+    ws.observe({ t: "guestMoved", was: first, bound: boundIn(second) });
+    ws.noteFenced(state.bound, holderEpochFrom(9));
+    expect(fenced()).toBe(0);
+  });
+});
+
 describe("L40 a boot id", () => {
   it("of a guest that was left changes nothing", () => {
     const { state } = ws;

@@ -313,6 +313,14 @@ describe("L3 one suspend in flight", () => {
     expect(writes()).toEqual(["setMode"]);
   });
 
+  it("is not begun for a caller that is gone already, nor is a delete", async () => {
+    const gone = AbortSignal.abort(new Error("gone"));
+    await expect(workspace.suspend(suspendWish, gone)).rejects.toThrow("gone");
+    await expect(workspace.destroy({ ...suspendWish, deleteDisk: true }, gone)).rejects.toThrow("gone");
+    await settleTasks();
+    expect([on.cluster.plan.requests, on.guests.calls, workspace.state.t]).toEqual([[], [], "active"]);
+  });
+
   it("is carried through when every caller has gone away", async () => {
     on.cluster.habits.podsEnd = false;
     const leaving = new AbortController();

@@ -116,6 +116,19 @@ describe("attachments", () => {
     expect(attended.join(", ")).toBe("attended, left, attended, left by client, attended, left, attended");
   });
 
+  it("G17 a detach by name is said like a stream's end: by its client, or not; an observer's is nobody's", () => {
+    const { attachments, attended, take } = stage();
+    const observer = take("observe");
+    expect(attachments.detach(observer.attachment.id, true)).toBe("observe");
+    expect(attended).toEqual([]);
+    for (const byClient of [true, false]) {
+      const { attachment, reasons } = take("exclusive");
+      expect(attachments.detach(attachment.id, byClient)).toBe("exclusive");
+      expect(reasons).toHaveLength(1);
+    }
+    expect(attended).toEqual(["attended", "left by client", "attended", "left"]);
+  });
+
   it("remembers a bounded number of those without a stream, and of those that are over", () => {
     const { attachments, take } = stage();
     const observers = Array.from({ length: attachmentsRememberedMax + 10 }, () => take("observe"));

@@ -166,6 +166,13 @@ describe("input", () => {
     await expect(put(1, "a")).rejects.toMatchObject({ reason: "ATTACHMENT_DISPLACED" });
   });
 
+  it("G18 tells it to who repeats what was written, too: its answer would name what nobody may send any more", async () => {
+    const { put, input } = terminal(8);
+    expect(await put(1, "a")).toBe(2);
+    input.end(new AnsweredError("ATTACHMENT_DISPLACED", "displaced"));
+    await expect(put(1, "a")).rejects.toMatchObject({ reason: "ATTACHMENT_DISPLACED" });
+  });
+
   it("G19 exactly once, whatever is sent twice, out of order, or given up in the middle", async () => {
     const step = fc.record({
       sequence: fc.nat({ max: 5 }),
