@@ -13,6 +13,7 @@ export interface HeldProgram {
 }
 
 const setLease = 1024;
+const getLease = 1025;
 const setSignal = 10;
 const writeLease = 1;
 const noLease = 2;
@@ -22,6 +23,20 @@ const gates = new Map<number, { take(): boolean; reach(): void }>();
 process.on("SIGURG", () => {
   for (const [fd, gate] of gates) if (gate.take()) gates.delete(fd) && gate.reach();
 });
+
+/** Whether the file system of the temporary directory gives leases. */
+export async function canHoldPrograms(): Promise<boolean> {
+  const fcntl = (await addon()).load(null).func("int fcntl(int fd, int command, long argument)");
+  const directory = mkdtempSync(join(tmpdir(), "holdfast-held-"));
+  writeFileSync(join(directory, "file"), "");
+  const fd = openSync(join(directory, "file"), "r");
+  try {
+    return fcntl(fd, setLease, writeLease) === 0;
+  } finally {
+    closeSync(fd);
+    rmSync(directory, { recursive: true });
+  }
+}
 
 /**
  * Holds a shell script by a lease on its file: whoever wants to read it, as exec does, waits until the lease is given up. The kernel takes
@@ -46,7 +61,6 @@ export async function heldProgram(script: string): Promise<HeldProgram> {
   if (fcntl(fd, setSignal, signalNumber) !== 0 || fcntl(fd, setLease, writeLease) !== 0) {
     throw new Error(`no lease can be had on ${path}`);
   }
-  const getLease = 1025;
   gates.set(fd, { take: () => fcntl(fd, getLease, 0) !== writeLease, reach: reached.resolve });
   return { path, reached: reached.promise, release };
 }
