@@ -1,5 +1,5 @@
 import { backoffMs, type Clock, Deadline, pause } from "@holdfast/async";
-import { type BootId, type ExecutionId, guestDialTimeoutMs, reattachWindowMs } from "@holdfast/contract";
+import { type BootId, type ExecutionId, guestDialTimeoutMs } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
   AnsweredError,
@@ -14,6 +14,7 @@ import { cancelUnheard } from "./cancel.ts";
 import { EventQueue } from "./event-queue.ts";
 import { ExecutionEvents } from "./execution-events.ts";
 import { guestErrorOf } from "./guest-errors.ts";
+import { Outage } from "./outage.ts";
 
 const reattachBackoff = { firstMs: 50, maxMs: 2_000 };
 /** A dial has its own deadline, and says more than this one, which only makes sure. */
@@ -81,10 +82,10 @@ export class FollowedCommand {
   /** Up to where events were handed on. */
   #offset: number;
   #deliveredBytes = 0;
-  /** Since when the link is lost, and tries since then. Undefined once the guest has spoken again. */
   /** Why it only observes from here on: another holder took the guest over meanwhile. */
   #refusal: AnsweredError | undefined;
-  #outage: { readonly sinceMs: number; readonly cause: LinkLost; attempts: number } | undefined;
+  /** Undefined once the guest has spoken again. */
+  #outage: Outage | undefined;
 
   /** `onUnreached`: called each time that the guest was not reached, while the command waits to be taken up again. */
   constructor(link: GuestLink, clock: Clock, followed: Followed, signal: AbortSignal, onUnreached: () => void) {
@@ -194,7 +195,7 @@ export class FollowedCommand {
       const nowMs = this.#clock.monotonicMs();
       // A silent command gives no other sign that a link had recovered; one that breaks at once had not.
       if (nowMs - this.#attachedAtMs > steadyMs) this.#outage = undefined;
-      this.#outage ??= { sinceMs: nowMs, cause: error, attempts: 0 };
+      this.#outage ??= new Outage(error, nowMs);
     }
     const outage = this.#outage;
     if (outage === undefined || (error instanceof LinkLost && error.cause instanceof LinkProtocolError)) throw error;
@@ -205,10 +206,10 @@ export class FollowedCommand {
       throw new GuestLost(`${lost} What became of execution ${id} is not known.`, error);
     }
     if (!(error instanceof LinkLost || error instanceof NothingSent)) throw error;
-    const leftMs = outage.sinceMs + reattachWindowMs - this.#clock.monotonicMs();
-    if (leftMs <= 0) throw this.#detached(outage.cause);
+    const leftMs = outage.leftMs(this.#clock.monotonicMs());
+    if (leftMs === undefined) throw this.#detached(outage);
     if (error instanceof NothingSent) this.#onUnreached();
-    const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.attempts++, Math.random()));
+    const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.tried(), Math.random()));
     await pause(this.#clock, waitMs, this.#signal);
   }
 
@@ -231,14 +232,14 @@ export class FollowedCommand {
     return this.#followed.endsWithClient && !(this.#signal.reason instanceof LeaveRunning);
   }
 
-  #detached(cause: LinkLost): HoldfastError {
+  #detached(outage: Outage): HoldfastError {
     const { executionId } = this.#followed;
     return new HoldfastError("EXECUTION_DETACHED", {
       message:
-        `The guest could not be reached again for ${reattachWindowMs / 1000} s. Execution ${executionId} was not ended: ` +
+        `The guest could not be reached again for ${outage.seconds(this.#clock.monotonicMs())} s. Execution ${executionId} was not ended: ` +
         `it may still run. Attach to it from offset ${this.#offset}.`,
       metadata: { execution_id: executionId, next_offset: String(this.#offset), started: String(this.#started) },
-      cause,
+      cause: outage.cause,
     });
   }
 

@@ -1,6 +1,6 @@
 import { AttachMode, SessionService } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import { backoffMs, type Clock, Deadline, pause } from "@holdfast/async";
-import { type AttachmentId, guestDialTimeoutMs, reattachWindowMs } from "@holdfast/contract";
+import { type AttachmentId, guestDialTimeoutMs } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import {
   AnsweredError,
@@ -12,6 +12,7 @@ import {
 } from "@holdfast/guest-link";
 import { type AttachSessionWish, GuestLost, LeaveRunning, type SessionEvent } from "@holdfast/workspace";
 import { guestErrorOf } from "./guest-errors.ts";
+import { Outage } from "./outage.ts";
 import { SessionEvents } from "./session-events.ts";
 import { StreamQueue } from "./stream-queue.ts";
 
@@ -55,7 +56,7 @@ export class FollowedSession {
   #attachedAtMs = 0;
   /** Up to where events were handed on. */
   #offset: number;
-  #outage: { readonly sinceMs: number; readonly cause: Error; attempts: number } | undefined;
+  #outage: Outage | undefined;
 
   constructor(link: GuestLink, clock: Clock, wish: AttachSessionWish, signal: AbortSignal, follower: SessionFollower) {
     this.#follower = follower;
@@ -185,7 +186,7 @@ export class FollowedSession {
       const nowMs = this.#clock.monotonicMs();
       // A silent program gives no other sign that a link had recovered; one that breaks at once had not.
       if (nowMs - this.#attachedAtMs > steadyMs) this.#outage = undefined;
-      this.#outage ??= { sinceMs: nowMs, cause: error, attempts: 0 };
+      this.#outage ??= new Outage(error, nowMs);
     }
     const outage = this.#outage;
     if (outage === undefined || (error instanceof LinkLost && error.cause instanceof LinkProtocolError)) throw error;
@@ -195,10 +196,10 @@ export class FollowedSession {
       throw new GuestLost(`${lost} What became of session ${this.#wish.sessionId} is not known.`, error);
     }
     if (!(error instanceof LinkLost || error instanceof NothingSent)) throw error;
-    const leftMs = outage.sinceMs + reattachWindowMs - this.#clock.monotonicMs();
-    if (leftMs <= 0) throw this.#detached(outage.cause);
+    const leftMs = outage.leftMs(this.#clock.monotonicMs());
+    if (leftMs === undefined) throw this.#detached(outage);
     if (error instanceof NothingSent) this.#follower.unreached();
-    const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.attempts++, Math.random()));
+    const waitMs = Math.min(leftMs, backoffMs(reattachBackoff, outage.tried(), Math.random()));
     const released = new Promise<void>((resolve) => {
       this.#wakeReleased = resolve;
     });
@@ -206,11 +207,11 @@ export class FollowedSession {
     if (this.#released) throw this.#released;
   }
 
-  #detached(cause: Error): HoldfastError {
+  #detached(outage: Outage): HoldfastError {
     const { sessionId } = this.#wish;
     return new HoldfastError("SESSION_DETACHED", {
       message:
-        `The guest could not be reached again for ${reattachWindowMs / 1000} s. Session ${sessionId} was not ended: ` +
+        `The guest could not be reached again for ${outage.seconds(this.#clock.monotonicMs())} s. Session ${sessionId} was not ended: ` +
         `its program goes on while its pod does. Attach to it from offset ${this.#offset}.`,
       metadata: {
         session_id: sessionId,
@@ -218,7 +219,7 @@ export class FollowedSession {
         attachment_id: this.#attachmentId ?? "",
         boot_id: this.#bootId ?? "",
       },
-      cause,
+      cause: outage.cause,
     });
   }
 
