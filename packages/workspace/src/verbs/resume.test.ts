@@ -204,6 +204,42 @@ describe("adopt", () => {
     expect(writes()).toEqual([]);
   });
 
+  it.each([
+    [
+      "with an unusable disk",
+      { disk: { usable: false, why: "none", claims: ["disk"] } },
+      {},
+      "WORKSPACE_DISK_UNUSABLE",
+    ],
+    ["without the RuntimeClass that is configured", {}, { runtimeClassName: "kata" }, "WORKSPACE_MISMATCH"],
+    ["that is being deleted", { deleting: true }, {}, "WORKSPACE_DELETING"],
+    ["whose epoch cannot be read", { stamps: { holderEpoch: "latest" } }, {}, "HOLDER_EPOCH_UNREADABLE"],
+    [
+      "on another disk than it was left with",
+      { stamps: { volumeClaimUids: "disk-namzu-ws-demo=old" } },
+      {},
+      "WORKSPACE_REPLACED",
+    ],
+    ["while ingress is to be verified", {}, { ingress: "verified" as never }, "INGRESS_UNVERIFIED"],
+  ] as const)(
+    "L11 L16 takes on none %s: its guest is not dialled, nothing is written",
+    async (_, seed, policy, reason) => {
+      on = stage(policy);
+      on.cluster.seed(id, seed);
+      const refused = new Workspace(id, on.deps);
+      await expect(refused.adopt(patient)).rejects.toMatchObject({ reason });
+      expect([on.guests.calls, writes()]).toEqual([[], []]);
+      expect(refused.state.t).toBe(reason === "WORKSPACE_DELETING" ? "deleting" : "gone");
+    },
+  );
+
+  it("L11 compares no template, which the call does not name", async () => {
+    on.cluster.stored(id).template = "another";
+    const second = new Workspace(id, on.deps);
+    await second.adopt(patient);
+    expect(second.view()).toMatchObject({ state: "running", template: "another" });
+  });
+
   it("waits at most 10 s for a bindable pod, then says what is missing", async () => {
     for (const pod of on.cluster.pods(id)) Object.assign(pod, { ready: false, problem: "crash loop: exit 1" });
     const second = new Workspace(id, on.deps);
