@@ -87,7 +87,8 @@ describe("holdfast sh", () => {
     await shell.until(/30 100\r\nvt100\r\n/);
     await shell.type("\x03"); // To the program there, not to this one.
     await shell.resize(81, 21);
-    await shell.type("stty size\r");
+    // What is typed may overtake a resize: here it is a signal to the client, and there it waits for no input.
+    await shell.type('until [ "$(stty size)" = "21 81" ]; do sleep 0.05; done; stty size\r');
     await shell.until(/21 81\r\n/);
     await shell.type("exit 7\r");
     expect(await shell.exit).toEqual({ t: "code", code: 7 });

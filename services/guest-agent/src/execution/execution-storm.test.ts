@@ -10,9 +10,10 @@ const started = (run: FollowedExecution) => run.until(() => run.started !== unde
 describe("many at once", () => {
   it("G9 64 cancels of 64 commands: each is confirmed gone, and each has its own end", async () => {
     const { link } = await agentProcess();
-    const runs = await Promise.all(
-      Array.from({ length: 64 }, (_, at) => script(link, `n${at}`, "setsid sleep 301 & echo $!; exec sleep 302")),
-    );
+    const runs: FollowedExecution[] = [];
+    for (let at = 0; at < 64; at += 1) {
+      runs.push(await script(link, `n${at}`, "setsid sleep 301 & echo $!; exec sleep 302"));
+    }
     await Promise.all(runs.map((run) => run.until(() => run.text.includes("\n"))));
     const answers = await Promise.all(runs.map((_, at) => cancel(link, `n${at}`)));
     expect(answers.every(({ alreadyEnded }) => !alreadyEnded)).toBe(true);
@@ -26,8 +27,9 @@ describe("many at once", () => {
   it("G9 G10 a cancel that meets the command's own end either had effect on all of it, or says that it came too late", async () => {
     const { link } = await agentProcess();
     const late: boolean[] = [];
-    await Promise.all(
-      Array.from({ length: 48 }, async (_, at) => {
+    const next = Array.from({ length: 40 }, (_, at) => at).values();
+    const race = async (): Promise<void> => {
+      for (const at of next) {
         const id = `n${at}`;
         const pause = `0.0${at % 5}`;
         const run = await script(link, id, `sleep 301 & echo $!; sleep ${pause}`, { drain: { seconds: 0n } });
@@ -41,9 +43,10 @@ describe("many at once", () => {
           listed: alreadyEnded ? 1 : 0,
         });
         late.push(alreadyEnded);
-      }),
-    );
-    expect(late).toHaveLength(48);
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, race));
+    expect(late).toHaveLength(40);
   });
 
   it("G8 G9 readers, cancels and signals of one command agree on its end", async () => {
@@ -83,18 +86,15 @@ describe("what comes at the wrong time", () => {
 
   it("G9 a cancel that comes with the start waits for it, and then has effect", async () => {
     const { link } = await agentProcess();
-    const ends = await Promise.all(
-      Array.from({ length: 16 }, async (_, at) => {
-        const id = `n${at}`;
-        const run = await start(link, id, { command: "sleep", args: ["301"] });
-        for (;;) {
-          // A call may come before the start, on its own connection.
-          const answer = await cancel(link, id).catch((error) => error);
-          if (answer.reason !== "EXECUTION_NOT_FOUND") break;
-        }
-        return run.end();
-      }),
-    );
-    expect(ends).toEqual(ends.map(() => "SIGTERM"));
+    for (let at = 0; at < 16; at += 1) {
+      const id = `n${at}`;
+      const run = await start(link, id, { command: "sleep", args: ["301"] });
+      for (;;) {
+        // A call may come before the start, on its own connection.
+        const answer = await cancel(link, id).catch((error) => error);
+        if (answer.reason !== "EXECUTION_NOT_FOUND") break;
+      }
+      expect(await run.end()).toBe("SIGTERM");
+    }
   });
 });
