@@ -65,6 +65,8 @@ export function parseStartDetached(request: StartDetachedRequest): OpenSessionWi
   };
 }
 
+const sizeOfObserver = "is an EXCLUSIVE attachment's";
+
 type AttachFields = Pick<
   AttachTerminalRequest,
   "sessionId" | "fromOffset" | "mode" | "size" | "attachmentId" | "expectedBootId"
@@ -74,7 +76,7 @@ export function parseAttach(request: AttachFields): AttachSessionWish {
   const { attachmentId, expectedBootId } = request;
   const mode = request.mode === AttachMode.OBSERVE ? "observe" : "exclusive";
   if (mode === "observe" && request.size !== undefined) {
-    throw invalidRequest([{ field: "size", description: "is an EXCLUSIVE attachment's" }]);
+    throw invalidRequest([{ field: "size", description: sizeOfObserver }]);
   }
   return {
     sessionId: parseSessionId(request.sessionId),
@@ -108,7 +110,8 @@ export function parseTerminalStart(start: TerminalStart): TerminalWish {
 }
 
 /** What cannot be meant together is refused, never ignored. */
-function assertFits({ sessionId, verb, fromOffset, attachmentId, mode, persistent, program }: TerminalStart): void {
+function assertFits(start: TerminalStart): void {
+  const { sessionId, verb, fromOffset, attachmentId, mode, persistent, program, size } = start;
   const attaches = verb === VerbOnWire.ATTACH;
   const opens = verb === VerbOnWire.OPEN || (!attaches && sessionId === "");
   const found: { field: string; description: string }[] = [];
@@ -121,6 +124,7 @@ function assertFits({ sessionId, verb, fromOffset, attachmentId, mode, persisten
   if (opens && fromOffset > 0n) refuse("from_offset", "must be 0 where a terminal is opened");
   if (opens && attachmentId !== "") refuse("attachment_id", "cannot be of a terminal that is opened");
   if (!attaches && mode === AttachMode.OBSERVE) refuse("mode", "OBSERVE is for ATTACH: it opens nothing");
+  if (mode === AttachMode.OBSERVE && size !== undefined) refuse("size", sizeOfObserver);
   if (found.length > 0) throw invalidRequest(found);
 }
 
