@@ -47,7 +47,7 @@ describe("a write is refused", () => {
   it.each([
     [422, "Invalid", {}],
     [409, "Conflict", {}],
-  ])("as a condition by %i %s, with the server's words", async (code, reason, details) => {
+  ])("B82 as a condition by %i %s, with the server's words", async (code, reason, details) => {
     const ending = await patchAgainst((_received, reply) =>
       status(reply, code, reason, { message: "in its words", details }),
     );
@@ -123,7 +123,7 @@ describe("a write is refused", () => {
 });
 
 describe("L1 a write is unknown, and sent once", () => {
-  it.each([408, 500, 502, 503, 504])("after a %i", async (code) => {
+  it.each([408, 500, 502, 503, 504])("B82 after a %i, though it says that a test failed", async (code) => {
     const ending = await patchAgainst((_received, reply) =>
       status(reply, code, "InternalError", { message: "testing value /metadata/uid failed" }),
     );

@@ -351,6 +351,25 @@ describe("L24 a write that another holder's beats", () => {
     expect([a.state.t, on.cluster.stored(id).mode]).toEqual(["active", "Running"]);
   });
 
+  it.each(["a 422 whose test failed, or a 409", "a 500 that says so"])(
+    "B82 a suspend that is answered with %s is superseded after a fresh read; it is sent once, and the epoch never goes back",
+    async (answer) => {
+      await open(a, at(7));
+      const held = on.cluster.plan.hold("setMode");
+      // As the cluster's client tells it: the outcome of a 500 is not known.
+      if (answer.startsWith("a 500")) on.cluster.plan.fail("setMode", "never-arrived");
+      const suspending = suspend(a, at(7));
+      await held.reached;
+      on.cluster.foreignFence(id, 8);
+      on.cluster.plan.requests.length = 0;
+      held.release();
+      await expect(on.clock.runUntilSettled(suspending)).rejects.toMatchObject(superseded(7, 8));
+      expect(writes()).toEqual([]); // Nothing was sent again.
+      expect(on.cluster.plan.count("readSandbox")).toBeLessThanOrEqual(2);
+      expect([stored(), on.cluster.stored(id).mode]).toEqual(["8", "Running"]);
+    },
+  );
+
   it("a suspend without an epoch too: a fence that appears between gate and patch is seen", async () => {
     await open(a);
     const held = on.cluster.plan.hold("setMode");

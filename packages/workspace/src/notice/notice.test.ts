@@ -129,6 +129,31 @@ describe("L37 what the watch says reaches a handle unasked", () => {
     expect(workspace.state.t).toBe("active");
   });
 
+  it("B69 late news of the pod before leaves calls where they go: to the pod that is held now", async () => {
+    const first = { ...pod(), waits: false };
+    on.cluster.replacePod(id);
+    await settleTasks();
+    const second = pod();
+    const runs = async () => {
+      on.guests.agent(second.uid).execute = async function* () {};
+      for await (const _ of workspace.execute(executionWish(), patient));
+      return on.guests.calls.at(-1)?.pod;
+    };
+    expect(await runs()).toBe(second.uid);
+    const { name } = on.cluster.stored(id);
+    on.cluster.plan.requests.length = 0;
+    for (const news of [
+      { t: "pod", name, pod: first, gone: true },
+      { t: "pod", name, pod: { ...first, ready: false }, gone: false },
+      { t: "pod", name, pod: { ...first, phase: "Failed" }, gone: false },
+    ] as const) {
+      await workspace.heard(news);
+      expect([workspace.state.t, workspace.view().identity.podUid]).toEqual(["active", second.uid]);
+      expect(await runs()).toBe(second.uid);
+    }
+    expect(reads()).toEqual([]);
+  });
+
   it("news of this handle's own suspend and wake costs no read beyond theirs", async () => {
     await workspace.suspend(suspendWish, patient);
     await workspace.open(openWish, patient);

@@ -5,10 +5,12 @@ import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { ExecutionService, OnDisconnect } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { FileService } from "@holdfast/api/holdfast/guest/v1/file_pb";
+import { SessionService } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import { AnsweredError, type CallerStream, type GuestLink } from "@holdfast/guest-link";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AgentProcess, agentProcess, eventually, soon } from "../testing/agent-process.testing.ts";
-import { attach, cancel, refusalOf, script } from "../testing/followed-execution.testing.ts";
+import { attach, cancel, refusalOf, script, start } from "../testing/followed-execution.testing.ts";
+import { attachTo, openScript, write as typeInto } from "../testing/followed-session.testing.ts";
 
 const { fence, health } = AgentService.method;
 const { makeDirectory, move, remove, stat, write } = FileService.method;
@@ -101,8 +103,14 @@ describe("the holder epoch of a real agent", () => {
       onDisconnect: OnDisconnect.DETACH,
     });
     await before.until(() => before.text === "begun\n");
+    const reading = { command: "sh", args: ["-c", "echo begun; cat > typed"], streamedStdin: true };
+    const reads = await start(link.under(1), "reads", reading);
+    await reads.until(() => reads.text === "begun\n");
+    await openScript(link.under(1), "t", "cat > typed");
+    const terminal = await attachTo(link.under(1), "t");
     writeFileSync(join(root, "kept"), "kept");
     await raise(link, 2);
+    expect(await terminal.over).toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
     const old = link.under(1);
     const within = soon();
     for (const call of [
@@ -110,9 +118,12 @@ describe("the holder epoch of a real agent", () => {
       () => old.call(move, { from: "kept", to: "moved" }, { within }),
       () => cancel(old, "runs"),
       () => old.call(ExecutionService.method.signalExecution, { executionId: "runs", signal: "KILL" }, { within }),
+      () => old.call(ExecutionService.method.writeStdin, { executionId: "reads", data: Buffer.from("x") }, { within }),
+      () => typeInto(old, "t", terminal.id, 1n, "x"),
+      () => old.call(SessionService.method.killSession, { sessionId: "t" }, { within }),
     ]) {
-      const reason = await reasonOf(call());
-      expect(["HOLDER_EPOCH_SUPERSEDED", "GUEST_FEATURE_MISSING"]).toContain(reason);
+      // Each tells the current number.
+      await expect(call()).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED", metadata: { stored: "2" } });
     }
     expect(await reasonOfStream(await opened(old, "remove", "kept"))).toBe("HOLDER_EPOCH_SUPERSEDED");
     const upload = await opened(old, "write", "kept");
@@ -125,7 +136,9 @@ describe("the holder epoch of a real agent", () => {
     expect(file?.size).toBe(4n);
     const observer = await attach(old, "runs");
     await observer.until(() => observer.text === "begun\n");
-    expect(readdirSync(root)).toEqual(["kept"]);
+    expect(readdirSync(root).sort()).toEqual(["kept", "typed"]);
+    expect(readFileSync(join(root, "typed"), "utf8")).toBe("");
+    await cancel(link.under(2), "reads");
     await cancel(link.under(2), "runs");
     expect(await before.end()).toBe("SIGTERM"); // The stream of the superseded holder lived until the command's end.
     expect(await observer.end()).toBe("SIGTERM");

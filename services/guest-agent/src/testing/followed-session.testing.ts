@@ -11,7 +11,7 @@ import {
   SessionKind,
   SessionService,
 } from "@holdfast/api/holdfast/guest/v1/session_pb";
-import type { CallerStream, LinkClient } from "@holdfast/guest-link";
+import type { CallerStream, GuestLink } from "@holdfast/guest-link";
 import { soon } from "./agent-process.testing.ts";
 
 const { openSession, attachSession, writeSession } = SessionService.method;
@@ -29,12 +29,12 @@ export class FollowedSession {
   readonly #over = Promise.withResolvers<Error | undefined>();
   readonly #pieces: Buffer[] = [];
   readonly #waiting = new Set<() => void>();
-  readonly #link: LinkClient;
+  readonly #link: GuestLink;
   readonly #sessionId: string;
   #position: number;
   #nextSequence = 0;
 
-  constructor(link: LinkClient, sessionId: string, from: number) {
+  constructor(link: GuestLink, sessionId: string, from: number) {
     this.over = this.#over.promise;
     this.#link = link;
     this.#sessionId = sessionId;
@@ -133,7 +133,7 @@ type Attach = MessageInitShape<typeof AttachSessionRequestSchema>;
 
 /** Opens a terminal. */
 export async function openTerminal(
-  link: LinkClient,
+  link: GuestLink,
   sessionId: string,
   more: Open = {},
   epoch?: bigint,
@@ -148,12 +148,12 @@ export async function openTerminal(
 }
 
 /** Opens a terminal that runs a script. */
-export const openScript = (link: LinkClient, sessionId: string, text: string, more: Open = {}): Promise<Session> =>
+export const openScript = (link: GuestLink, sessionId: string, text: string, more: Open = {}): Promise<Session> =>
   openTerminal(link, sessionId, { command: "sh", args: ["-c", text], ...more });
 
 /** Attaches, exclusively unless told otherwise, and waits until it stands or is refused. */
 export async function attachTo(
-  link: LinkClient,
+  link: GuestLink,
   sessionId: string,
   more: Attach = {},
   epoch?: bigint,
@@ -168,7 +168,7 @@ export async function attachTo(
 }
 
 export function write(
-  link: LinkClient,
+  link: GuestLink,
   sessionId: string,
   attachmentId: string,
   sequence: bigint,
