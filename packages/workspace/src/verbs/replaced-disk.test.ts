@@ -80,9 +80,11 @@ describe("L16 a disk that was replaced", () => {
     on.cluster.stored(id).stamps.volumeClaimUids = `${claim}=of-old`;
     on.cluster.plan.fail("setMode", "refuse");
     const other = new Workspace(id, on.deps);
+    const closed = on.guests.closed.length;
     await expect(other.open({ ...openWish, acceptReplacedDisk: true }, patient)).rejects.toMatchObject({
       reason: "CLUSTER_WRITE_REFUSED",
     });
+    expect(on.guests.closed.slice(closed)).toEqual([on.cluster.pods(id)[0]?.uid]); // The guest that was reached for it.
     const patch = on.cluster.plan.hold("setMode");
     const opening = new Workspace(id, on.deps).open({ ...openWish, acceptReplacedDisk: true }, patient);
     await patch.reached;

@@ -59,6 +59,12 @@ describe("input", () => {
     await expect(put(1, "a")).resolves.toBe(2);
     expect(await Promise.all(held)).toEqual(Array.from({ length: inputAheadMax }, () => expect.any(Number)));
     expect(state.text).toBe(`a${"x".repeat(inputAheadMax)}`);
+    const half = "h".repeat(131_072);
+    const window = [put(67, half), put(68, half)].map((call) => call.catch((error) => error.reason)); // 256 KiB: all that may wait.
+    await expect(put(69, "x")).rejects.toMatchObject({ reason: "INPUT_OUT_OF_ORDER", metadata: { expected: "66" } });
+    await expect(put(66, "")).resolves.toBe(67);
+    expect(await Promise.all(window)).toEqual([69, 69].map(() => expect.any(Number)));
+    expect(state.text).toHaveLength(1 + inputAheadMax + 262_144);
     const large = Buffer.alloc(200_000, 0x79).toString();
     const waiting = put(101, large).catch((error) => error.reason);
     await expect(put(102, large)).rejects.toMatchObject({ reason: "INPUT_OUT_OF_ORDER" });
