@@ -190,3 +190,83 @@ describe("B72 a pod that others take away", () => {
     expect(heard.replaced).toEqual(steps);
   }, 120_000);
 });
+
+/** Whatever needs a guest. */
+const callsOn = (workspaceId: string): Record<string, () => Promise<unknown>> => ({
+  AttachTerminal: () => ended(service.sessions.attachTerminal({ workspaceId, sessionId: "t" })),
+  OpenTerminal: () => service.sessions.openTerminal({ workspaceId, sessionId: "t", program: { command: "sh" } }),
+  ListSessions: () => service.sessions.listSessions({ workspaceId }),
+  Execute: () => ended(service.executions.execute({ workspaceId, command: "true" })),
+  RunCommand: () => shellIn(service, workspaceId, "true"),
+  AttachExecution: () => ended(service.executions.attachExecution({ workspaceId, executionId: "x" })),
+  StatFile: () => service.files.statFile({ workspaceId, path: "f" }),
+  ReadFile: () => ended(service.files.readFile({ workspaceId, path: "f" })),
+  PutFile: () => service.files.putFile({ start: { workspaceId, path: "f" } }),
+});
+
+async function ended(stream: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of stream);
+}
+
+describe("B90 a workspace that has no guest", () => {
+  /** Each call is refused like this, by its way out, within half a second; a busy machine has a second try. */
+  async function expectRefused(workspaceId: string, refusal: { reason: string; code: string; message: RegExp }) {
+    for (const [name, call] of Object.entries(callsOn(workspaceId))) {
+      let tookMs = Number.POSITIVE_INFINITY;
+      for (let time = 0; time < 2 && tookMs >= 500; time += 1) {
+        const beganMs = performance.now();
+        const { reason, code, message } = await reasonOf(call());
+        tookMs = performance.now() - beganMs;
+        expect({ name, reason, code }).toEqual({ name, reason: refusal.reason, code: refusal.code });
+        expect(message, name).toMatch(refusal.message);
+      }
+      expect(tookMs, name).toBeLessThan(500);
+    }
+  }
+
+  it("says so at once, by a reason and with the way out: suspending, suspended, failed, unknown", async () => {
+    const { workspaces } = service;
+    await workspaces.openWorkspace({ workspaceId: "sleeps" });
+    const { name } = place("sleeps");
+    await faults(
+      "add",
+      JSON.stringify({
+        match: { by: "node", verb: ["delete", "patch"], resource: "pods", name },
+        action: { t: "hold" },
+      }),
+    );
+    const suspending = workspaces.suspendWorkspace({ workspaceId: "sleeps" });
+    await eventually(10_000, async () => {
+      const { workspace } = await workspaces.getWorkspace({ workspaceId: "sleeps" });
+      return workspace?.state === WorkspaceState.SUSPENDING ? true : undefined;
+    });
+    const suspended = {
+      reason: "WORKSPACE_SUSPENDED",
+      code: "FailedPrecondition",
+      message: /Resume it, then call again/,
+    };
+    await expectRefused("sleeps", suspended);
+    await faults("clear");
+    expect((await suspending).workspace?.state).toBe(WorkspaceState.SUSPENDED);
+    await expectRefused("sleeps", suspended);
+
+    await workspaces.openWorkspace({ workspaceId: "failed" });
+    await faults("add", JSON.stringify({ evict: { name: place("failed").name } }));
+    await eventually(10_000, async () => {
+      const { workspace } = await workspaces.getWorkspace({ workspaceId: "failed" });
+      return workspace?.state === WorkspaceState.NOT_READY ? true : undefined;
+    });
+    await expectRefused("failed", {
+      reason: "WORKSPACE_NOT_READY",
+      code: "FailedPrecondition",
+      message: /Open or resume the workspace, which replaces that pod; the disk is kept/,
+    });
+    expect((await workspaces.resumeWorkspace({ workspaceId: "failed" })).workspace?.state).toBe(WorkspaceState.RUNNING);
+
+    await expectRefused("unknown", {
+      reason: "WORKSPACE_NOT_FOUND",
+      code: "NotFound",
+      message: /Open it to create it/,
+    });
+  }, 120_000);
+});
