@@ -65,7 +65,11 @@ describe("a quiesce", () => {
     expect(report.stopped.find(({ name }) => name === "sh")?.lastSignal).toBe("SIGKILL");
     expect(await run.end()).toBe("SIGKILL");
     await expect(quiesced(agent, { grace: 5_000 })).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
-    await expect(quiesced(agent, { hold: 600_001 })).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
+    await expect(quiesced(agent, { hold: 600_001 })).rejects.toMatchObject({
+      reason: "INVALID_REQUEST",
+      metadata: { field: "hold" },
+    });
+    expect((await quiesced(agent, { hold: 600_000 })).holdId).not.toBe("");
   });
 
   it("G24 held, lets nothing start while files are read and written, until it is released", async () => {
@@ -196,8 +200,12 @@ describe("a flush", () => {
     writeFileSync(join(agent.root, "data"), Buffer.alloc(1_000_000, 7));
     const { took } = await agent.link.call(flush, {}, { within: soon() });
     expect(took).toBeDefined();
-    await expect(agent.link.call(flush, { timeout: { seconds: 601n } }, { within: soon() })).rejects.toMatchObject({
+    const longest = { timeout: { seconds: 600n } };
+    expect((await agent.link.call(flush, longest, { within: soon() })).took).toBeDefined();
+    const longer = { timeout: { seconds: 600n, nanos: 1_000_000 } };
+    await expect(agent.link.call(flush, longer, { within: soon() })).rejects.toMatchObject({
       reason: "INVALID_REQUEST",
+      metadata: { field: "timeout" },
     });
   });
 

@@ -566,6 +566,8 @@ describe("reading without attaching", () => {
     const atEnd = await read(agent, "r", { fromOffset: 10n, waitMs: 10_000 });
     expect(atEnd).toMatchObject({ nextOffset: 10n, session: { exit: { outcome: { value: 2 } } } });
     await expect(read(agent, "r", { fromOffset: 11n })).rejects.toMatchObject({ reason: "OFFSET_OUT_OF_RANGE" });
+    const most = await read(agent, "r", { maxBytes: 1024 * 1024, waitMs: 60_000 });
+    expect(Buffer.from(most.data).toString()).toBe("one\r\ntwo\r\n");
     await expect(read(agent, "r", { maxBytes: 1024 * 1024 + 1 })).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
     await expect(read(agent, "r", { waitMs: 60_001 })).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
     const quiet = await openScript(agent.link, "q", "sleep 100");
