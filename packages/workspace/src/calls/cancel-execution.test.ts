@@ -8,6 +8,7 @@ import {
   openWish,
   patient,
   type Stage,
+  silence,
   stage,
   suspendWish,
   workspaceId,
@@ -64,6 +65,24 @@ describe("L43 a cancellation", () => {
   it("that is confirmed is no event", async () => {
     expect(await workspace.cancelExecution(x1, patient)).toEqual({ alreadyEnded: false });
     expect(on.cluster.plan.requests).toEqual([]);
+  });
+
+  it("is waited for as long as the grace that was asked for takes, and the guest's look after it", async () => {
+    let asked = 0;
+    agent().cancel = (order, within) => {
+      asked += 1;
+      expect(order).toMatchObject({ graceMs: 60_000 });
+      return Promise.race([
+        silence(within),
+        new Promise<{ alreadyEnded: boolean }>((resolve) =>
+          on.clock.schedule(65_000, () => resolve({ alreadyEnded: false })),
+        ),
+      ]);
+    };
+    const order = { executionId: x1, graceMs: 60_000, expectedBootId: undefined };
+    const cancelling = workspace.executionsUnder(undefined, "CancelExecution").cancel(order, patient);
+    expect(await on.clock.runUntilSettled(cancelling)).toEqual({ alreadyEnded: false });
+    expect(asked).toBe(1);
   });
 
   it("L22 is asked for again where the guest has not heard of the call's epoch yet, and the object has it", async () => {

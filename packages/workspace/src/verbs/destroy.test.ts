@@ -75,6 +75,20 @@ describe("L34 destroy with delete_disk", () => {
     expect(writes()).toEqual(["deleteSandbox"]);
   });
 
+  it("says at once where it may not look whether anything is left, and stays deleting", async () => {
+    on.cluster.plan.fail("readRemains", "forbidden");
+    await expect(workspace.destroy(remove, patient)).rejects.toMatchObject({ reason: "CLUSTER_FORBIDDEN" });
+    expect([workspace.state.t, writes()]).toEqual(["deleting", ["deleteSandbox"]]);
+    expect((await on.clock.runUntilSettled(workspace.destroy(remove, patient))).view).toBeUndefined();
+    expect(writes()).toEqual(["deleteSandbox"]);
+  });
+
+  it("looks again where it could not look whether anything is left", async () => {
+    on.cluster.plan.fail("readRemains", "unavailable", "unavailable");
+    await on.clock.runUntilSettled(workspace.destroy(remove, patient));
+    expect([workspace.state.t, writes()]).toEqual(["gone", ["deleteSandbox"]]);
+  });
+
   it("does not ask the guest for a flush", async () => {
     on.guests.calls.length = 0;
     expect((await workspace.destroy(remove, patient)).flush.outcome).toBe("skipped");

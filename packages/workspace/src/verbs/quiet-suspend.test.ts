@@ -127,6 +127,21 @@ describe("L26 a guest that can flush", () => {
     expect((await workspace.suspend(suspendWish, patient)).flush.outcome).toBe("flushed");
   });
 
+  it("is waited for a little longer than it was given, so that its own word counts: 2 s, and no longer", async () => {
+    const answeringAfter = (ms: number) => {
+      agent().flush = (_, within) =>
+        Promise.race([
+          silence(within),
+          new Promise<{ tookMs: number }>((resolve) => on.clock.schedule(ms, () => resolve({ tookMs: ms }))),
+        ]);
+    };
+    answeringAfter(12_001);
+    expect(await refusedSuspend(suspendWish)).toMatchObject({ metadata: { why: "silent" } });
+    answeringAfter(11_999);
+    const { flush } = await on.clock.runUntilSettled(workspace.suspend(suspendWish, patient));
+    expect(flush).toMatchObject({ outcome: "flushed", tookMs: 11_999 });
+  });
+
   it.each([
     ["the image has no flush after all", new HoldfastError("GUEST_FEATURE_MISSING", { message: "no" }), "unsupported"],
     ["it is stopping", new HoldfastError("AGENT_RETIRING", { message: "stopping" }), "unreachable"],
