@@ -184,10 +184,18 @@ describe("L31 an open with a refresh", () => {
     async (_why, claims, named, metadata) => {
       on.cluster.addTemplate("small", usableDisk, { claims });
       sleeping();
-      await expect(workspace.open(openRefresh, patient)).rejects.toMatchObject({
-        reason: "WORKSPACE_DISK_UNUSABLE",
-        metadata: { claims: named, ...metadata },
-      });
+      const error = await workspace.open(openRefresh, patient).catch((caught: unknown) => caught);
+      expect(error).toMatchObject({ reason: "WORKSPACE_DISK_UNUSABLE", metadata: { claims: named, ...metadata } });
+      // It says of each disk what is wrong with it, and nothing of what is not.
+      const { message } = error as Error;
+      const extra = `claims ${metadata.extra}, which the workspace does not have`;
+      const dropped = `does not claim ${metadata.dropped}, which the workspace has`;
+      expect([message.includes(extra), message.includes("does not have")]).toEqual(
+        Array(2).fill(metadata.extra !== ""),
+      );
+      expect([message.includes(dropped), message.includes("does not claim")]).toEqual(
+        Array(2).fill(metadata.dropped !== ""),
+      );
       expect(writes()).toEqual([]);
     },
   );

@@ -94,6 +94,22 @@ describe("L16 a disk that was replaced", () => {
     expect(record()).toBe(`${claim}=an-empty-one`);
   });
 
+  it.each([
+    ["takes it over", () => on.cluster.foreignFence(id, 6), "HOLDER_EPOCH_REQUIRED"],
+    ["suspends it", () => on.cluster.foreignMode(id, "Suspended"), "WORKSPACE_SUSPENDED"],
+  ])("is not recorded by a call during which somebody %s: that one is told so", async (_, overtake, reason) => {
+    on.cluster.claims.set(claim, "an-empty-one");
+    await new Workspace(id, on.deps).resume(accepting, patient);
+    on.cluster.stored(id).stamps.volumeClaimUids = `${claim}=of-old`;
+    const patch = on.cluster.plan.hold("setMode");
+    const opening = new Workspace(id, on.deps).open({ ...openWish, acceptReplacedDisk: true }, patient);
+    await patch.reached;
+    overtake();
+    patch.release();
+    await expect(on.clock.runUntilSettled(opening)).rejects.toMatchObject({ reason });
+    expect(record()).toBe(`${claim}=of-old`);
+  });
+
   it("is accepted without forgetting the others: a claim that could not be read keeps its record", async () => {
     const unread = "cache-namzu-ws-demo";
     on.cluster.stored(id).claimTemplates = ["disk", "cache"];

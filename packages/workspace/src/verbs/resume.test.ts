@@ -72,6 +72,31 @@ describe("resume", () => {
     expect(writes()).toEqual(["setMode"]);
   });
 
+  it.each([
+    [
+      "with an unusable disk",
+      { disk: { usable: false, why: "none", claims: ["disk"] } },
+      {},
+      "WORKSPACE_DISK_UNUSABLE",
+    ],
+    ["without the RuntimeClass that is configured", {}, { runtimeClassName: "kata" }, "WORKSPACE_MISMATCH"],
+    ["that is being deleted", { deleting: true }, {}, "WORKSPACE_DELETING"],
+    ["while ingress is to be verified", {}, { ingress: "verified" as never }, "INGRESS_UNVERIFIED"],
+  ] as const)("L11 wakes none %s, and dials none that runs", async (_, seed, policy, reason) => {
+    for (const mode of ["Suspended", "Running"] as const) {
+      on = stage(policy);
+      on.cluster.seed(id, { mode, ...seed });
+      const refused = new Workspace(id, on.deps).resume(resumeWish, patient);
+      await expect(refused).rejects.toMatchObject({ reason });
+      expect([on.guests.calls, writes()]).toEqual([[], []]);
+    }
+  });
+
+  it("L11 compares no template, which the call does not name", async () => {
+    on.cluster.seed(id, { mode: "Suspended", template: "another" });
+    expect((await new Workspace(id, on.deps).resume(resumeWish, patient)).template).toBe("another");
+  });
+
   it("L30 binds one that somebody else woke without a patch and without a stamp", async () => {
     await workspace.suspend(suspendWish, patient);
     on.cluster.foreignMode(id, "Running");
