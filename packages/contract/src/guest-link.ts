@@ -11,6 +11,8 @@ export const linkHandshakeMaxBytes = 4 * 1024;
 
 /** Connections that have not proved the token, at once. */
 export const linkUnauthenticatedMax = 64;
+/** Stream connections that one caller makes at once; more wait for their turn, so that it never fills the agent's room for those. */
+export const linkDialsMax = 16;
 /** Bytes that such a connection may send. */
 export const linkUnauthenticatedMaxBytes = 64 * 1024;
 /** How long a connection may take to prove the token, however slowly it sends. */

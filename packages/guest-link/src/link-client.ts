@@ -8,10 +8,11 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { type Clock, Deadline, orAborted } from "@holdfast/async";
+import { type Clock, Deadline, orAborted, Slots } from "@holdfast/async";
 import {
   type GuestFeature,
   guestDialTimeoutMs,
+  linkDialsMax,
   linkIdleCloseMs,
   linkLastSignMs,
   linkMessageMaxBytes,
@@ -53,6 +54,7 @@ export class LinkClient {
   readonly #closed = new AbortController();
   readonly #spares = new Set<CallerStream>();
   readonly #streams = new OpenStreams();
+  readonly #dials = new Slots(linkDialsMax);
   #control: Promise<ControlCaller> | undefined;
   #retired = false;
   #dialingSpares = 0;
@@ -266,7 +268,8 @@ export class LinkClient {
   ): Promise<T> {
     using within = new Deadline(this.#clock, guestDialTimeoutMs, this.#closed.signal);
     let made: T | undefined;
-    try {
+    const connect = async (): Promise<void> => {
+      within.throwIfOver();
       await dial(
         this.#target,
         phase,
@@ -277,6 +280,10 @@ export class LinkClient {
         },
         within.signal,
       );
+    };
+    try {
+      // Waiting for a turn is part of the time: where nobody answers, those that wait learn it as soon as the first.
+      await (phase === "control" ? connect() : orAborted(this.#dials.run(connect), within.signal));
     } catch (error) {
       if (within.expired) {
         const where = `${this.#target.host}:${this.#target.port}`;
