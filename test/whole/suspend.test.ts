@@ -82,9 +82,13 @@ describe("suspend", () => {
     await using service = await startService(folder.path);
     await service.workspaces.openWorkspace({ workspaceId: "again" });
     await shell(service, "again", "echo 0 > count");
-    for (let round = 1; round <= 10; round += 1) {
-      await service.workspaces.suspendWorkspace({ workspaceId: "again" });
-      await service.workspaces.resumeWorkspace({ workspaceId: "again" });
+    for (let round = 1; round <= 15; round += 1) {
+      const suspended = await service.workspaces.suspendWorkspace({ workspaceId: "again" });
+      const resumed = await service.workspaces.resumeWorkspace({ workspaceId: "again" });
+      expect([suspended.workspace?.state, resumed.workspace?.state]).toEqual([
+        WorkspaceState.SUSPENDED,
+        WorkspaceState.RUNNING,
+      ]);
       expect((await shell(service, "again", "n=$(cat count); echo $((n + 1)) > count; cat count")).stdout).toBe(
         `${round}\n`,
       );
