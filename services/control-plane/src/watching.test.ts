@@ -255,6 +255,30 @@ describe("WatchWorkspace", () => {
     await fourth.leave();
   });
 
+  it("a cursor goes as far back as events are kept, and one of what has not happened yet is none", async () => {
+    await open();
+    const watcher = watch();
+    await settleTasks();
+    for (let epoch = 1; epoch <= 256; epoch += 1) {
+      on.cluster.foreignFence(id, epoch);
+      await settleTasks();
+    }
+    const last = watcher.last();
+    const from = async (cursor: number) => {
+      const again = watch(cursor);
+      await settleTasks();
+      await again.leave();
+      return again.words();
+    };
+    const kept = await from(last - 256);
+    expect([kept.length, kept[0], kept.at(-1)]).toEqual([256, "epoch 0 → 1", "epoch 255 → 256"]);
+    expect(await from(last - 1)).toEqual(["epoch 255 → 256"]);
+    expect(await from(last)).toEqual([]);
+    expect(await from(last - 257)).toEqual(["gap", "snapshot running"]);
+    expect(await from(last + 1)).toEqual(["gap", "snapshot running"]);
+    await watcher.leave();
+  });
+
   it("a reader that is too slow costs a bounded number of events and hears a gap and a snapshot", async () => {
     await open();
     const slow = watching.watch(id, undefined, patient);
