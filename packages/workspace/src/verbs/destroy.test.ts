@@ -89,6 +89,16 @@ describe("L34 destroy with delete_disk", () => {
     expect([workspace.state.t, writes()]).toEqual(["gone", ["deleteSandbox"]]);
   });
 
+  it("is done where somebody else deleted it before the DELETE arrived: one was sent, and none after it", async () => {
+    const sending = on.cluster.plan.hold("deleteSandbox");
+    const deleting = workspace.destroy(remove, patient);
+    await sending.reached;
+    on.cluster.foreignDelete(id);
+    sending.release();
+    await on.clock.runUntilSettled(deleting);
+    expect([workspace.state, writes()]).toEqual([{ t: "gone", why: "deleted" }, ["deleteSandbox"]]);
+  });
+
   it("does not ask the guest for a flush", async () => {
     on.guests.calls.length = 0;
     expect((await workspace.destroy(remove, patient)).flush.outcome).toBe("skipped");

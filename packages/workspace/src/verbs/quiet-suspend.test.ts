@@ -411,6 +411,15 @@ describe("L27 a quiesce that was asked for", () => {
     await serves();
   });
 
+  it("lets the guest go on when its pods cannot be looked at before the patch, and says so", async () => {
+    agent().flush = async () => {
+      on.cluster.plan.fail("readPods", "unavailable");
+      return { tookMs: 1 };
+    };
+    expect(await refusedSuspend()).toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    expect(on.guests.count("releaseQuiesce")).toBe(1);
+  });
+
   it("lets a guest go on that is not bound here, too, when the patch is refused, and keeps no connection", async () => {
     on.cluster.plan.fail("setMode", "refuse");
     const fresh = new Workspace(id, on.deps);
