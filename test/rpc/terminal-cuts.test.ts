@@ -99,10 +99,14 @@ async function typeAndCut(
 function remoteTerminal(address: string, workspaceId: string, script: string) {
   const transport = createGrpcTransport({ baseUrl: `http://${address}`, pingIntervalMs: 300, pingTimeoutMs: 300 });
   const shown: Uint8Array[] = [];
+  const begun = Promise.withResolvers<void>();
   const seen = { missing: 0n, unsure: 0, lost: 0, attached: true };
   const waiting: (() => void)[] = [];
   const screen: TerminalScreen = {
-    show: async (data) => void shown.push(data),
+    show: async (data) => {
+      shown.push(data);
+      begun.resolve(); // It counts once its terminal is raw: what is typed before would mean a signal.
+    },
     gap: (bytes) => {
       seen.missing += bytes;
     },
@@ -141,7 +145,8 @@ function remoteTerminal(address: string, workspaceId: string, script: string) {
   };
   return {
     terminal,
-    attached: attached.promise,
+    /** Attached, and its program has begun. */
+    attached: attached.promise.then(() => Promise.race([begun.promise, over])),
     over,
     type,
     seen,

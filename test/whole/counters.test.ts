@@ -91,7 +91,7 @@ it("B51 watches and attaches that are cancelled, at once or in the middle, leave
     }
   };
   await Promise.all(Array.from({ length: 50 }, worker));
-  const left = await eventually(10_000, async () => {
+  const left = await eventually(2_000, async () => {
     const { counters } = await service.server.getServerInfo({});
     // The command that is followed is the one that is left.
     return counters && counters.watchers === 0 && counters.streams === 1 ? counters : undefined;
