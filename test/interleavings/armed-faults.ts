@@ -2,6 +2,7 @@ import type { HeldRequest, LateRequest } from "@holdfast/embedded-cluster/testin
 import type { ApiFault, FaultedRequestName } from "./steps.ts";
 import type { Tally } from "./tally.ts";
 import type { CallRecord } from "./world/calls.ts";
+import type { Deed } from "./world/meanwhile.ts";
 import type { World } from "./world/world.ts";
 
 interface Armed {
@@ -24,6 +25,9 @@ interface Hold {
   readonly request: HeldRequest;
   state: "waits" | "holds" | "over";
 }
+
+const methods = { create: "POST", patch: "PATCH", delete: "DELETE", get: "GET", list: "GET" } as const;
+const isOfCollection = (verb: Place["match"]["verb"]): boolean => verb === "list" || verb === "create";
 
 /** What lies in wait for the requests of the replicas. */
 export class ArmedFaults {
@@ -50,6 +54,14 @@ export class ArmedFaults {
       this.#arm({ name, replica, match: { verb, resource, by: `replica-${replica}` } }, meant, ms);
   }
 
+  /** Just before such a request of each replica is carried out, this is run. */
+  meanwhile(name: FaultedRequestName, what: Pick<Deed, "isDue" | "passes" | "run">): void {
+    const [verb, kind] = name.split(" ") as [Place["match"]["verb"], string];
+    const plural = kind.startsWith("pod") ? "pods" : "sandboxes";
+    for (const replica of [0, 1])
+      this.#world.meanwhile.add({ replica, method: methods[verb], plural, isList: isOfCollection(verb), ...what });
+  }
+
   /** All is well from here on; but what is to land at the very end is still on its way. */
   lift(): void {
     for (const rule of this.#rules.splice(0)) rule.remove();
@@ -58,6 +70,7 @@ export class ArmedFaults {
     for (const { id, met } of faults.list()) if (met === 0) faults.remove(id);
     for (const held of this.#held) this.#pass(held);
     this.#world.slowAnswers.clear();
+    this.#world.meanwhile.clear();
   }
 
   /** What is still on its way is carried out: every other one, or all. */
@@ -110,14 +123,11 @@ export class ArmedFaults {
       }
       case "slow_answer": {
         let reached = false;
-        const method = ({ create: "POST", patch: "PATCH", delete: "DELETE", get: "GET", list: "GET" } as const)[
-          match.verb
-        ];
         this.#world.slowAnswers.add({
           replica,
-          method,
+          method: methods[match.verb],
           plural: match.resource,
-          isList: match.verb === "list" || match.verb === "create",
+          isList: isOfCollection(match.verb),
           ms,
           met: () => {
             reached = true;

@@ -17,6 +17,13 @@ export interface ForeignHost {
 
 const strayNameOf = ({ sandboxName }: ForeignHost): string => `${sandboxName}-stray`;
 
+/** There is something to do it to: a wake is of what is suspended, all else of what stands. */
+export function isDue({ history }: ForeignHost, deed: ForeignDeed): boolean {
+  const { sandbox } = history.now();
+  if (deed === "wake" || deed === "wake_and_kill_pod") return modeOf(sandbox) === "Suspended";
+  return sandbox !== undefined;
+}
+
 /** What somebody else does, by the object contract or by force. One that finds nothing to do it to does nothing. */
 export async function carryOutForeign(world: ForeignHost, deed: ForeignDeed): Promise<void> {
   const api = world.somebody;
@@ -55,9 +62,16 @@ export async function carryOutForeign(world: ForeignHost, deed: ForeignDeed): Pr
         })
         .catch(ignored);
       return;
+    case "cycle":
+      for (const mode of ["Suspended", "Running"] as const)
+        await changeMode(world, mode, `mark-of-another-replica-${world.now()}-${mode}`).catch(ignored);
+      return;
     case "kill_pod":
       if (on) await world.node.evict(on).catch(ignored);
       return;
+    case "wake_and_kill_pod":
+      await carryOutForeign(world, "wake");
+      return await carryOutForeign(world, "kill_pod");
     case "drain_pod":
       if (on && pod && !isDying(pod)) {
         await api.delete({ resource: objectNames.pods, ...on }, { gracePeriodSeconds: 30 }).catch(ignored);
@@ -81,16 +95,22 @@ export async function removeStray(world: ForeignHost): Promise<void> {
   await world.somebody.delete(place, { gracePeriodSeconds: 0 }).catch(() => undefined);
 }
 
-/** As the other tool of this contract does it: the mode, its stamp, and no mark of ours. */
-async function changeMode(world: ForeignHost, mode: "Running" | "Suspended"): Promise<void> {
+/** As another tool of this contract does it: the mode and its stamp, and no mark of ours. With a mark: as a replica of ours that is not played. */
+async function changeMode(world: ForeignHost, mode: "Running" | "Suspended", mark?: string): Promise<void> {
   const { sandbox } = world.history.now();
-  if (!sandbox || isDying(sandbox) || modeOf(sandbox) === mode) return;
+  // What was noted of it may be from before the first half of a cycle.
+  if (!sandbox || isDying(sandbox) || (mark === undefined && modeOf(sandbox) === mode)) return;
   const stamp = new Date(world.now() + 1).toISOString();
   await world.somebody.patch(
     { resource: objectNames.sandboxes, namespace: "default", name: world.sandboxName },
     "application/merge-patch+json",
     {
-      metadata: { annotations: { "sandbox.namzu.ai/operating-mode-changed-at": stamp } },
+      metadata: {
+        annotations: {
+          "sandbox.namzu.ai/operating-mode-changed-at": stamp,
+          ...(mark !== undefined && { "holdfast.dev/written-by": mark }),
+        },
+      },
       spec: { operatingMode: mode },
     },
   );

@@ -1,6 +1,6 @@
 import { ArmedFaults } from "./armed-faults.ts";
 import { Callers } from "./callers.ts";
-import { carryOutForeign, removeStray } from "./foreign.ts";
+import { carryOutForeign, isDue, removeStray } from "./foreign.ts";
 import type { Step, Theme } from "./steps.ts";
 import type { Tally } from "./tally.ts";
 import type { CallRecord, Verb } from "./world/calls.ts";
@@ -38,6 +38,16 @@ export class Play {
       case "foreign":
         this.#tally.count("foreign", step.deed);
         return await carryOutForeign(world, step.deed);
+      case "meanwhile":
+        this.#faults.meanwhile(step.request, {
+          passes: step.passes,
+          isDue: () => isDue(world, step.deed),
+          run: async () => {
+            this.#tally.count("foreign", step.deed);
+            await carryOutForeign(world, step.deed);
+          },
+        });
+        return;
       case "api_fault":
         this.#faults.arm(step.request, step.fault, step.landsAfterMs);
         return;

@@ -8,8 +8,10 @@ export const foreignDeeds = [
   "restore",
   "suspend",
   "wake",
+  "cycle",
   "fence",
   "kill_pod",
+  "wake_and_kill_pod",
   "drain_pod",
   "kill_container",
   "lose_claim",
@@ -56,6 +58,13 @@ export interface CallStep {
 export type Step =
   | CallStep
   | { readonly t: "foreign"; readonly deed: ForeignDeed }
+  /** Somebody does it just before such a request of each replica is carried out, when some have gone by. */
+  | {
+      readonly t: "meanwhile";
+      readonly request: FaultedRequestName;
+      readonly passes: number;
+      readonly deed: ForeignDeed;
+    }
   | {
       readonly t: "api_fault";
       readonly request: FaultedRequestName;
@@ -84,6 +93,8 @@ export interface Theme {
   readonly faulted: readonly FaultedRequestName[];
   /** How many of 40 steps or so are deeds of others, and how many faults; undefined: a few. */
   readonly dense?: boolean;
+  /** How many sequences have this theme, as against others; undefined: 1. */
+  readonly weight?: number;
 }
 
 const anyFault = { faults: apiFaults, faulted: faultedRequests };
@@ -118,11 +129,12 @@ export const themes: readonly Theme[] = [
   {
     name: "suspends undone while reads are slow",
     verbs: ["open", "resume", "suspend", "suspend", "read"],
-    foreign: ["wake", "wake", "drain_pod"],
+    foreign: ["wake", "wake_and_kill_pod", "wake_and_kill_pod", "drain_pod"],
     fenced: false,
     faults: ["slow_answer", "slow_answer", "held"],
-    faulted: ["get sandbox", "list pods"],
+    faulted: ["get sandbox", "list pods", "list pods"],
     dense: true,
+    weight: 2,
   },
   {
     name: "another tool suspends and wakes",
@@ -152,7 +164,7 @@ export const themes: readonly Theme[] = [
   {
     name: "starts that fail",
     verbs: ["open", "open", "resume", "take_over", "suspend", "execute"],
-    foreign: ["kill_container", "suspend", "wake", "fence", "drain_pod"],
+    foreign: ["kill_container", "suspend", "wake", "cycle", "cycle", "fence", "drain_pod"],
     fenced: true,
     faults: ["late", "late_last", "lost_after", "slow_answer", "held"],
     faulted: ["create sandbox", "patch sandbox", "get sandbox", "list pods"],
@@ -197,6 +209,15 @@ export function stepOf(theme: Theme): fc.Arbitrary<Step> {
       arbitrary: fc.record({ t: of("foreign"), deed: fc.constantFrom(...theme.foreign) }),
     },
     {
+      weight: theme.dense ? 8 : 2,
+      arbitrary: fc.record({
+        t: of("meanwhile"),
+        request: fc.constantFrom(...theme.faulted),
+        passes: fc.nat(2),
+        deed: fc.constantFrom(...theme.foreign),
+      }),
+    },
+    {
       weight: theme.dense ? 8 : 4,
       arbitrary: fc.record({
         t: of("api_fault"),
@@ -234,10 +255,12 @@ export interface Sequence {
 }
 
 /** One sequence: its theme, how it begins, and its steps. */
-export const sequences: fc.Arbitrary<Sequence> = fc.constantFrom(...themes).chain((theme) =>
-  fc.record({
-    theme: fc.constant(theme),
-    prologue: fc.constantFrom(...prologues),
-    steps: fc.array(stepOf(theme), { minLength: 30, maxLength: 45 }),
-  }),
-);
+export const sequences: fc.Arbitrary<Sequence> = fc
+  .constantFrom(...themes.flatMap((theme) => Array<Theme>(theme.weight ?? 1).fill(theme)))
+  .chain((theme) =>
+    fc.record({
+      theme: fc.constant(theme),
+      prologue: fc.constantFrom(...prologues),
+      steps: fc.array(stepOf(theme), { minLength: 30, maxLength: 45 }),
+    }),
+  );

@@ -20,6 +20,8 @@ export interface SentRequest {
 export interface TransportWitness {
   sent(request: SentRequest): void;
   answered(request: SentRequest, answer: Answered): void;
+  /** What somebody does just before it is carried out; undefined: nothing. */
+  before(request: SentRequest): Promise<void> | undefined;
   /** How long the answer is on its way; undefined: it is there at once. */
   delayOf(request: SentRequest): Promise<void> | undefined;
 }
@@ -89,6 +91,7 @@ export class MemoryTransport implements ApiTransport {
   }
 
   async #answer(request: ApiRequest, sent: SentRequest): Promise<unknown> {
+    await this.#witness.before(sent);
     try {
       return await this.#carryOut(request);
     } finally {

@@ -14,6 +14,7 @@ import type { Answered, SentRequest } from "./api-transport.ts";
 import { type CallRecord, currentCall } from "./calls.ts";
 import { addressOf, containerRestartsOf, hasEnded } from "./facts.ts";
 import { History } from "./history.ts";
+import { Meanwhile } from "./meanwhile.ts";
 import { ModelGuests } from "./model-guests.ts";
 import { Replica } from "./replica.ts";
 import { SeenStates } from "./seen-states.ts";
@@ -38,6 +39,7 @@ export class World implements CallHost, ForeignHost, Judged {
   readonly writes = new WriteLog();
   readonly states: SeenStates;
   readonly slowAnswers: SlowAnswers;
+  readonly meanwhile = new Meanwhile();
   /** Told of each answer that a replica got, and for whose call. */
   onAnswered: (call: CallRecord | undefined) => void = () => undefined;
   readonly calls: CallRecord[] = [];
@@ -164,6 +166,7 @@ export class World implements CallHost, ForeignHost, Judged {
         const mark = this.writes.writes.findLast((write) => write.request === request)?.writtenBy ?? "";
         this.tell(`r${number} call ${currentCall()?.id} ${request.method} ${request.plural} ${mark} -> ${how}`);
       },
+      before: (request: SentRequest) => this.meanwhile.before(number, request),
       delayOf: (request: SentRequest) => this.slowAnswers.delayOf(number, request),
     };
     const randomId = (): string => {
