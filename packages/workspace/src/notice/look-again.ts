@@ -11,11 +11,12 @@ import { readPodsAndEndGone } from "./lost-pods.ts";
 
 /**
  * What a handle does about news, and about a guest that its streams cannot reach (L35, L37): one uncached look on the service's own time,
- * and what that shows is observed. It writes nothing and takes no workspace back; one that fails shows nothing. False: it failed. Never
- * rejects.
+ * and what that shows is observed. It writes nothing and takes no workspace back; one that fails shows nothing. False: it failed, or
+ * came too late to tell. Never rejects.
  */
 export async function lookAgain(ws: Handle): Promise<boolean> {
   const was = heldPodOf(ws.state);
+  const since = ws.transition;
   using within = new Deadline(ws.deps.clock, clusterRequestTimeoutMs);
   try {
     const found = await findOwn(ws, within);
@@ -25,6 +26,8 @@ export async function lookAgain(ws: Handle): Promise<boolean> {
     if (found.t !== "ours") return true;
     const { sandbox } = found;
     if (sandbox.deleting) ws.observe({ t: "deletionSeen", was });
+    // Unlike an end, a suspend may be over by now: where the handle has moved since, a resume may be what moved it.
+    else if (sandbox.mode === "Suspended" && ws.transition !== since) return false;
     else if (sandbox.mode === "Suspended") await lookAtStop(ws, sandbox, within);
     else if (ws.state.t === "active") await lookAtPod(ws, sandbox, ws.state.bound, within);
     else if (ws.leases.inUse().length > 0) await readPodsAndEndGone(ws, sandbox, within);
@@ -39,9 +42,10 @@ export async function lookAgain(ws: Handle): Promise<boolean> {
 async function lookAtStop(ws: Handle, sandbox: SandboxReading, within: Deadline): Promise<void> {
   observeForeignSuspend(ws, heldPodOf(ws.state));
   if (ws.state.t !== "suspending") return;
+  const since = ws.transition;
   const pods = await readPodsAndEndGone(ws, sandbox, within);
   const stopped = await isSeenStopped(ws.deps, sandbox, pods, within);
-  if (!stopped || ws.state.t !== "suspending" || ws.inTransition || ws.unresolved.any) return;
+  if (!stopped || ws.transition !== since || ws.inTransition || ws.unresolved.any) return;
   ws.confirm(sandbox);
   ws.commit({ t: "podGone" });
 }
