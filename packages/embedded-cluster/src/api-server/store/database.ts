@@ -89,14 +89,17 @@ function giveBackFreeSpace(db: DatabaseSync): void {
   try {
     db.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"); // without the second, the small file stays in the write-ahead log
   } catch (error) {
-    if (!isFull(error)) throw error; // it needs room for a copy of what is there; without, the file stays as large
+    // It needs room for a copy, here and where temporary files go; without, the file stays as large.
+    if (!wantsRoom(error)) throw error;
   }
 }
 
-const sqliteFull = 13;
+/** No memory, I/O error, full, cannot open: a quota, a limit and a read-only folder for temporary files are not told as a full disk. */
+const sqliteRoomless = [7, 10, 13, 14];
 
-function isFull(error: unknown): boolean {
-  return error instanceof Error && "errcode" in error && error.errcode === sqliteFull;
+function wantsRoom(error: unknown): boolean {
+  if (!(error instanceof Error) || !("errcode" in error)) return false;
+  return typeof error.errcode === "number" && sqliteRoomless.includes(error.errcode & 0xff);
 }
 
 function isBusy(error: unknown): boolean {
