@@ -1,6 +1,7 @@
 import { isObject, listIn, objectIn, stringIn } from "../../json.ts";
 import type { KubeObject } from "../../resource-api.ts";
-import { badRequest } from "../refusals.ts";
+import { badRequest, Undecodable } from "../refusals.ts";
+import { goKindOf } from "../registry/go-json.ts";
 import type { Registry } from "../registry/registry.ts";
 import { rfc3339 } from "../registry/timestamp.ts";
 import type { ApiRequest } from "./api-request.ts";
@@ -24,7 +25,7 @@ export function handleEviction(
   if (stringIn(objectIn(body, "metadata"), "name") !== route.name) {
     throw badRequest("name in URL does not match name in Eviction object");
   }
-  const options = objectIn(body, "deleteOptions");
+  const options = optionsIn(body);
   const wish = deleteWishOf(new URLSearchParams(), options);
   registry.inRun(true, () => registry.delete(route, wish)); // Refused as a whole, before the mark.
   const { resourceVersion: _, ...preconditions } = wish.preconditions ?? {}; // The mark is a new version.
@@ -38,6 +39,21 @@ export function handleEviction(
     registry.delete(route, { ...wish, preconditions });
   });
   return jsonReply(201, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 });
+}
+
+/** Whatever cannot be read as an eviction and its options is refused, or a dry run might be none. */
+function optionsIn(body: unknown): unknown {
+  const { kind = "", apiVersion = "", deleteOptions } = isObject(body) ? body : {};
+  const wanted = { kind: "Eviction", version: "v1" };
+  if ((kind !== "" && kind !== "Eviction") || (apiVersion !== "" && apiVersion !== "policy/v1")) {
+    const version = String(apiVersion);
+    const why = `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`;
+    throw new Undecodable(wanted, why, { kind: String(kind), version: version.slice(version.lastIndexOf("/") + 1) });
+  }
+  if (deleteOptions === undefined || deleteOptions === null) return undefined;
+  if (isObject(deleteOptions)) return deleteOptions;
+  const why = `json: cannot unmarshal ${goKindOf(deleteOptions)} into Go struct field Eviction.deleteOptions of type v1.DeleteOptions`;
+  throw new Undecodable(wanted, why);
 }
 
 /** The condition that tells why the pod goes. */

@@ -61,4 +61,18 @@ describe("an eviction by the API", () => {
     expect((await test.call("POST", `${at}/eviction?dryRun=All`, eviction("c"))).code).toBe(201);
     expect((await test.call("GET", at)).body.metadata.deletionTimestamp).toBeUndefined();
   });
+
+  it("is refused where it or its options cannot be read: a dry run is not taken for none", async () => {
+    const at = await running("e");
+    const unread = [
+      eviction("e", { deleteOptions: [{ dryRun: ["All"] }] }),
+      eviction("e", { deleteOptions: "dryRun" }),
+      { apiVersion: "v1", kind: "Pod", metadata: { name: "e" } },
+      eviction("e", { apiVersion: "apps/v1" }),
+    ];
+    for (const body of unread) expect((await test.call("POST", `${at}/eviction`, body)).code).toBe(400);
+    const { metadata, status } = (await test.call("GET", at)).body;
+    expect([metadata.deletionTimestamp, status.conditions.length]).toEqual([undefined, 1]);
+    expect((await test.call("POST", `${at}/eviction`, eviction("e", { deleteOptions: null }))).code).toBe(201);
+  });
 });
