@@ -240,7 +240,7 @@ export class Registry {
   finishNamespace(name: string): void {
     const type = namespaceType();
     const { stored, object } = this.#read({ type, namespace: "", name });
-    if (object.metadata.deletionTimestamp === undefined || this.#store.countInNamespace(name) > 0) return;
+    if (!isDeletionComplete(object) || this.#isInhabited(object)) return;
     this.#commit("DELETED", stored, object, stored.body);
   }
 
@@ -320,7 +320,7 @@ export class Registry {
 
   /** Writes an update, unless it changes nothing; an object whose deletion it completes goes. */
   #settle(stored: StoredObject, old: KubeObject, next: KubeObject): KubeObject {
-    if (isDeletionComplete(next)) return this.#commit("DELETED", stored, next, stored.body);
+    if (isDeletionComplete(next) && !this.#isInhabited(next)) return this.#commit("DELETED", stored, next, stored.body);
     if (isDeepStrictEqual(next, old)) return old;
     return this.#commit("MODIFIED", stored, next, stored.body);
   }
@@ -337,6 +337,11 @@ export class Registry {
       status: { phase: "Terminating" },
     };
     return { object: this.#commit("MODIFIED", stored, terminating, stored.body), removed: false };
+  }
+
+  /** A namespace that something is still in. */
+  #isInhabited({ kind, metadata }: KubeObject): boolean {
+    return kind === namespaceType().kind && this.#store.countInNamespace(metadata.name) > 0;
   }
 
   #commit(type: ChangeType, key: ObjectKey, object: KubeObject, prev: string | undefined): KubeObject {
