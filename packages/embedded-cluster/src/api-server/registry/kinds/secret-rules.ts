@@ -16,11 +16,11 @@ const members = ["apiVersion", "kind", "metadata", "type", "data", "stringData",
 export const secretRules: KindRules = {
   withDefaults: (secret) => {
     const { stringData, data: sent, type, ...stored } = secret;
-    assertShape(type, sent);
+    assertShape(secret);
     const data: JsonObject = {};
     for (const [key, value] of Object.entries(isObject(sent) ? sent : {})) data[key] = value ?? ""; // as Go reads a null
     for (const [key, value] of Object.entries(isObject(stringData) ? stringData : {})) {
-      data[key] = Buffer.from(String(value)).toString("base64");
+      data[key] = Buffer.from(typeof value === "string" ? value : "").toString("base64"); // a null
     }
     assertBase64(data);
     return {
@@ -38,16 +38,21 @@ export const secretRules: KindRules = {
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
 
-function assertShape(type: unknown, data: unknown): void {
+function assertShape({ type, data, stringData, immutable }: KubeObject): void {
   const refuse = (value: unknown, member: string, goType: string): never => {
     const why = `json: cannot unmarshal ${goKindOf(value)} into Go struct field Secret.${member} of type ${goType}`;
     throw new Undecodable(self, why);
   };
   if (typeof (type ?? "") !== "string") refuse(type, "type", "v1.SecretType");
-  if (data !== undefined && data !== null && !isObject(data)) refuse(data, "data", "map[string][]uint8");
-  for (const value of Object.values(isObject(data) ? data : {})) {
-    if (typeof (value ?? "") !== "string") refuse(value, "data", "[]uint8");
-  }
+  if (typeof (immutable ?? false) !== "boolean") refuse(immutable, "immutable", "bool");
+  const assertTexts = (texts: unknown, member: string, goType: string): void => {
+    if (texts !== undefined && texts !== null && !isObject(texts)) refuse(texts, member, `map[string]${goType}`);
+    for (const value of Object.values(isObject(texts) ? texts : {})) {
+      if (typeof (value ?? "") !== "string") refuse(value, member, goType);
+    }
+  };
+  assertTexts(data, "data", "[]uint8");
+  assertTexts(stringData, "stringData", "string");
 }
 
 function assertBase64(data: JsonObject): void {
