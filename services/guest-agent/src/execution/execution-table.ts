@@ -93,7 +93,8 @@ export class ExecutionTable {
     wish: StartWish,
     cwd: string,
   ): Promise<{ readonly execution: Execution; readonly joined: false }> {
-    this.#makeRoom(requestBytesOf(wish));
+    const environmentBytes = environmentBytesOf(wish);
+    this.#makeRoom(requestBytesOf(wish) + environmentBytes);
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const execution = new Execution(wish, `${markerName}=${marker}`, {
       ...this.#options,
@@ -102,7 +103,7 @@ export class ExecutionTable {
     // Before the spawn: an agent process that comes after this one must not run it again (G6).
     this.#tombstones.begin(wish.id, wish.hash);
     this.#records.set(wish.id, execution);
-    this.#requestBytes += requestBytesOf(wish);
+    this.#requestBytes += requestBytesOf(wish) + environmentBytes;
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {
       await execution.start(cwd, environment, input);
@@ -112,6 +113,8 @@ export class ExecutionTable {
       this.#tombstones.withdraw(wish.id);
       execution.log.dispose();
       throw error;
+    } finally {
+      this.#requestBytes -= environmentBytes; // Let go once the program has it.
     }
     void execution.ended.then(() => this.#hasEnded(execution));
     return { execution, joined: false };
@@ -212,6 +215,14 @@ function requestBytesOf({ command, args }: StartWish): number {
   return args.reduce((sum, arg) => sum + Buffer.byteLength(arg) + argCostBytes, Buffer.byteLength(command));
 }
 
+/** What a start holds besides until it is settled, which may be long where starts wait for each other. */
+function environmentBytesOf({ env }: StartWish): number {
+  return Object.entries(env).reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value) + argCostBytes,
+    0,
+  );
+}
+
 function tooMany(): AnsweredError {
   return new AnsweredError(
     "EXECUTION_CAPACITY",
@@ -223,8 +234,8 @@ function tooMany(): AnsweredError {
 function tooLong(): AnsweredError {
   return new AnsweredError(
     "EXECUTION_CAPACITY",
-    `Nothing was started: the arguments of what runs already take the ${executionRequestsMaxBytes} bytes that there are for them ` +
-      "(executionRequestsMaxBytes). End some, or pass long arguments as input or files.",
+    `Nothing was started: the arguments of what runs, and the environments of what is being started, already take the ` +
+      `${executionRequestsMaxBytes} bytes that there are for them (executionRequestsMaxBytes). End some, or pass long ones as input or files.`,
     { limit: String(executionRequestsMaxBytes), setting: "executionRequestsMaxBytes" },
   );
 }
