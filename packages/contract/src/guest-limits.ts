@@ -2,7 +2,7 @@
 
 /** Executions that a guest knows at once; ended ones make room first. */
 export const executionRecordsMax = 1_024;
-/** Programs' names and arguments that all records keep together. */
+/** Programs' names and arguments that all records keep together, and environments while their programs are being started. */
 export const executionRequestsMaxBytes = 64 * 1024 * 1024;
 /** Input given whole with starts that programs have not read yet, in all. */
 export const executionInputsMaxBytes = 64 * 1024 * 1024;
@@ -10,6 +10,8 @@ export const executionInputsMaxBytes = 64 * 1024 * 1024;
 export const executionKeptMs = 60_000;
 /** How long it is kept when its output is retained. */
 export const retainedExecutionKeptMs = 10 * 60_000;
+/** How long the kernel may leave one start unanswered before all others are refused until it answers. */
+export const startsHeldAfterMs = 30_000;
 /** Ids of executions that are remembered after their record. */
 export const executionTombstonesMax = 65_536;
 /** How long such an id is remembered. */

@@ -162,8 +162,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   },
   EXECUTION_CAPACITY: {
     means:
-      "The guest runs as many commands as it may, keeps as many records, or as much input that programs have not read; the message names the setting.",
-    cure: "Wait for one to end, or to read its input.",
+      "The guest runs as many commands as it may, keeps as many records, or as much input that programs have not read; the message names the setting. Or it has no room for another process, or the kernel does not answer the start of another program (`cause`).",
+    cure: "Wait for one to end, or to read its input. With `cause` starts-held: mend the file system of the program that is named, or suspend and resume.",
   },
   STREAM_CAPACITY: {
     means: "As many streams are open as may be; the message names the setting.",
@@ -253,8 +253,9 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Attach to it, or choose another id.",
   },
   SESSION_CAPACITY: {
-    means: "The guest runs as many sessions as it may: `limit`, `setting`. Nothing was started.",
-    cure: "End one.",
+    means:
+      "The guest runs as many sessions as it may: `limit`, `setting`. Or it has no room for another process or terminal, or the kernel does not answer the start of another program (`cause`). Nothing was started.",
+    cure: "End one. With `cause` starts-held: mend the file system of the program that is named, or suspend and resume.",
   },
   INPUT_OUT_OF_ORDER: {
     means: "Input came too far ahead of its turn, or its gap was not filled in time: `expected`. It was not written.",

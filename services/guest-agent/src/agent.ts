@@ -74,7 +74,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const helpers = new Set<number>();
   const scope = processScopeOf(`HOLDFAST_GUEST=${config.bootId}`, helpers);
   const quiet = new Quiet();
-  const { programs: spawner, helpers: helperSpawner, isBusy, givesTerminals } = chooseSpawners();
+  const { programs: spawner, helpers: helperSpawner, isBusy, retire, givesTerminals } = chooseSpawners();
   const pipes = choosePipes(`${config.readySocket}.pipes`);
   const table = new ExecutionTable({
     workspaceRoot: config.workspaceRoot,
@@ -131,6 +131,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
     port,
     async stop() {
       const started = quiet.retire();
+      retire();
       for (const execution of table.running) execution.expectEnd("agent-stopped");
       await Promise.race([started, after(lastStartsMs)]);
       await stopGuest(scope, flush);

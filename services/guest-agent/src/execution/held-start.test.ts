@@ -7,7 +7,7 @@ import { EndCause, ExecutionService, OnDisconnect } from "@holdfast/api/holdfast
 import type { GuestLink } from "@holdfast/guest-link";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AgentProcess, agentProcess, soon } from "../testing/agent-process.testing.ts";
-import { cancel, refusalOf, script, start } from "../testing/followed-execution.testing.ts";
+import { cancel, type FollowedExecution, refusalOf, script, start } from "../testing/followed-execution.testing.ts";
 import { attachTo, openScript, openTerminal } from "../testing/followed-session.testing.ts";
 import { canHoldPrograms, heldProgram } from "../testing/held-program.testing.ts";
 import { readProcess } from "./processes.ts";
@@ -146,6 +146,43 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     expect(await agent.exited).toBe(0);
     held.release();
     expect(existsSync(join(agent.root, "ran"))).toBe(false);
+  });
+
+  it("G26 what still waits for its turn when the agent is told to stop is not begun, and is told so", async () => {
+    const agent = await agentProcess();
+    const held = await heldProgram("exec sleep 60");
+    await start(agent.link, "held", { command: held.path }, detached);
+    await held.reached;
+    const waiting = await Promise.all(
+      ["a", "b", "c"].map((id) => script(agent.link, id, `echo ${id} >> ${agent.root}/ran`)),
+    );
+    const opening = openTerminal(agent.link, "terminal", {
+      command: "sh",
+      args: ["-c", `echo t >> ${agent.root}/ran`],
+    });
+    const told = Promise.all([...waiting.map(({ over }) => over), opening.catch((error) => error)]);
+    await ask(agent.link); // What was sent before has been taken.
+    agent.child.kill("SIGTERM");
+    for (const refusal of await told) expect(refusal).toMatchObject({ reason: "AGENT_RETIRING" });
+    expect(await agent.exited).toBe(0);
+    expect(existsSync(join(agent.root, "ran"))).toBe(false);
+  });
+
+  it("environments of starts that wait for their turn are bounded together, and let go with the start", async () => {
+    const { link } = await agentProcess();
+    const held = await heldProgram("exit 0");
+    const run = await start(link, "held", { command: held.path });
+    await held.reached;
+    const env = { LARGE: "x".repeat(3_500_000) }; // More than the kernel takes; 64 MiB are room for 19 of them.
+    const waiting: FollowedExecution[] = [];
+    for (let at = 0; at < 19; at += 1) waiting.push(await start(link, `w${at}`, { command: "true", env }));
+    expect(await refusalOf(start(link, "w19", { command: "true", env }))).toMatchObject({
+      reason: "EXECUTION_CAPACITY",
+    });
+    held.release();
+    expect(await run.end()).toBe(0);
+    for (const { over } of waiting) expect(await over).toMatchObject({ reason: "INVALID_REQUEST" }); // E2BIG.
+    expect(await refusalOf(start(link, "w19", { command: "true", env }))).toMatchObject({ reason: "INVALID_REQUEST" });
   });
 
   it("G6 a SIGKILL of the agent leaves an id that is LOST, and is not run again", async () => {

@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants } from "node:fs";
 import { Socket } from "node:net";
 import { AnsweredError } from "@holdfast/guest-link";
-import { codeOf, type NotStarted, notStarted } from "../spawn/not-started.ts";
+import { codeOf, type NotStarted, notStarted, StartsHeld } from "../spawn/not-started.ts";
 import type { Pipe, Pipes } from "../spawn/pipes.ts";
 import type { Program, Spawner } from "../spawn/spawner.ts";
 import { invalid, type StartWish } from "./start-wish.ts";
@@ -50,8 +50,8 @@ export async function launch(
     program = await spawner.spawn({ command, args, cwd, env, stdio: [inp?.readFd, out.writeFd, err.writeFd] });
   } catch (error) {
     for (const pipe of [out, err, inp]) closeOwnEnd(pipe, pipe === inp ? "write" : "read");
-    assertUsable(cwd);
-    return notStarted(command, error, (code) => noRoom(command, code));
+    if (!(error instanceof AnsweredError || error instanceof StartsHeld)) assertUsable(cwd);
+    return notStarted(command, error, (code, why) => noRoom(command, code, why));
   } finally {
     // The program has its own by now. One left open here would keep the output from ever ending.
     for (const fd of [inp?.readFd, out.writeFd, err.writeFd]) if (fd !== undefined) closeSync(fd);
@@ -75,10 +75,10 @@ function closeOwnEnd(pipe: Pipe | undefined, end: "read" | "write"): void {
   if (pipe !== undefined) closeSync(end === "read" ? pipe.readFd : pipe.writeFd);
 }
 
-function noRoom(command: string, code: string): AnsweredError {
-  return new AnsweredError(
-    "EXECUTION_CAPACITY",
-    `${command} was not started: the guest has no room for another process (${code}). End something and try again.`,
-    { cause: code },
-  );
+function noRoom(
+  command: string,
+  code: string,
+  why = `the guest has no room for another process (${code}). End something and try again.`,
+): AnsweredError {
+  return new AnsweredError("EXECUTION_CAPACITY", `${command} was not started: ${why}`, { cause: code });
 }

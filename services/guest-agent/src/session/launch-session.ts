@@ -52,7 +52,7 @@ export async function launchSession(
     const program = await (wish.kind === "terminal" ? onTerminal(wish.size, start, calls) : detached(start, calls));
     return { t: "running", program };
   } catch (error) {
-    return notStarted(command, error, (code) => noRoom(wish, code));
+    return notStarted(command, error, (code, why) => noRoom(wish, code, why));
   }
 }
 
@@ -121,10 +121,13 @@ function isExecutable(path: string): boolean {
   }
 }
 
-function noRoom({ id }: SessionWish, code: string): AnsweredError {
-  return new AnsweredError(
-    "SESSION_CAPACITY",
-    `Session ${id} was not started: the guest has no room for another process or terminal (${code}). End something and try again.`,
-    { session_id: id, cause: code },
-  );
+function noRoom(
+  { id }: SessionWish,
+  code: string,
+  why = `the guest has no room for another process or terminal (${code}). End something and try again.`,
+): AnsweredError {
+  return new AnsweredError("SESSION_CAPACITY", `Session ${id} was not started: ${why}`, {
+    session_id: id,
+    cause: code,
+  });
 }

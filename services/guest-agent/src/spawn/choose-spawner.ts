@@ -12,6 +12,8 @@ export interface Spawners {
   readonly programs: Spawner;
   /** Something is being started, and the process cannot exit before the kernel has answered. */
   readonly isBusy: () => boolean;
+  /** Has what waits for its turn refused, as whatever is asked for from here on. What is being started is not touched. */
+  readonly retire: () => void;
   /** What the agent starts for itself: known by its pid in the very step in which it is made. */
   readonly helpers: Spawner;
   /** Programs can be given a terminal. */
@@ -25,7 +27,7 @@ export function chooseSpawners(koffi = loadKoffi()): Spawners {
     const reaper = new Reaper(waitCallsOf(koffi));
     const helpers = new PosixSpawner(koffi, reaper);
     const programs = new ThreadSpawner(reaper);
-    return { programs, helpers, isBusy: () => programs.isBusy, givesTerminals: true };
+    return { programs, helpers, isBusy: () => programs.isBusy, retire: () => programs.retire(), givesTerminals: true };
   } catch (error) {
     console.error("programs are started by fork; there is no complete posix_spawn here:", error);
     return byNode();
@@ -34,5 +36,5 @@ export function chooseSpawners(koffi = loadKoffi()): Spawners {
 
 function byNode(): Spawners {
   const spawner = new NodeSpawner();
-  return { programs: spawner, helpers: spawner, isBusy: () => false, givesTerminals: false };
+  return { programs: spawner, helpers: spawner, isBusy: () => false, retire: () => undefined, givesTerminals: false };
 }

@@ -1,3 +1,4 @@
+import { startsHeldAfterMs } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 
 /** As a shell would say it: a result, not a failure. */
@@ -7,12 +8,28 @@ export interface NotStarted {
   readonly message: string;
 }
 
+/** The kernel has not answered another start for long. Nothing was begun. */
+export class StartsHeld extends Error {
+  constructor(program: string) {
+    super(
+      `programs are started one after the other, and for ${startsHeldAfterMs / 1_000} s the kernel has not answered the start of ${program}, ` +
+        "as where its file cannot be read. Nothing was begun. Mend the file system that it is on and try again, or suspend and resume the workspace.",
+    );
+    this.name = "StartsHeld";
+  }
+}
+
 /**
  * What a failed spawn is to whoever asked for it. Throws AnsweredError when it was the guest that lacked something: what `noRoom` says
- * for want of room, by the kernel's `code`.
+ * for want of room, by the kernel's `code`, or by the reason why it had no turn.
  */
-export function notStarted(command: string, error: unknown, noRoom: (code: string) => AnsweredError): NotStarted {
+export function notStarted(
+  command: string,
+  error: unknown,
+  noRoom: (code: string, why?: string) => AnsweredError,
+): NotStarted {
   if (error instanceof AnsweredError) throw error;
+  if (error instanceof StartsHeld) throw noRoom("starts-held", error.message);
   const code = codeOf(error);
   switch (code) {
     case "ENOENT":

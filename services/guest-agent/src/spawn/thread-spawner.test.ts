@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { systemClock } from "@holdfast/async";
+import { startsHeldAfterMs } from "@holdfast/contract";
 import { describe, expect, it } from "vitest";
 import { addon, startThread } from "../testing/addon.testing.ts";
 import { canHoldPrograms, heldProgram } from "../testing/held-program.testing.ts";
+import { StartsHeld } from "./not-started.ts";
 import { waitCallsOf } from "./posix-calls.ts";
 import { Reaper } from "./reaper.ts";
 import type { ProgramStart } from "./spawner.ts";
@@ -82,6 +85,35 @@ describe("a start in a thread (some skipped where the kernel gives no leases)", 
     );
     expect(codes).toEqual(Array.from({ length: 20 }, (_, at) => (at % 5 === 4 ? "ENOENT" : { code: at })));
   });
+
+  it.runIf(possible)(
+    "refuses others by name once the kernel has not answered one for long, and until it does",
+    async () => {
+      const held = await heldProgram("exit 4");
+      const due = new Map<() => void, number>();
+      const clock = {
+        ...systemClock,
+        schedule: (afterMs: number, run: () => void) => {
+          due.set(run, afterMs);
+          return () => due.delete(run);
+        },
+      };
+      const spawner = new ThreadSpawner(reaper, file, clock);
+      const start = spawner.spawn(program(held.path));
+      const waiting = spawner.spawn(sh("exit 7"));
+      waiting.catch(() => undefined); // Looked at below.
+      await held.reached;
+      expect([...due.values()]).toEqual([startsHeldAfterMs]);
+      for (const run of due.keys()) run();
+      await expect(waiting).rejects.toThrow(held.path);
+      await expect(waiting).rejects.toBeInstanceOf(StartsHeld);
+      await expect(spawner.spawn(sh("exit 8"))).rejects.toBeInstanceOf(StartsHeld);
+      held.release();
+      expect(await (await start).exited).toEqual({ code: 4 });
+      expect(await (await spawner.spawn(sh("exit 9"))).exited).toEqual({ code: 9 });
+      expect(due.size).toBe(0);
+    },
+  );
 
   it.runIf(possible)(
     "follows what it had started when its thread ended, starts nothing that was not begun, and goes on with another thread",
