@@ -3,6 +3,7 @@ import type { StatusCause } from "../../../api-status-error.ts";
 import { isObject, type JsonObject, listIn, valueAt } from "../../../json.ts";
 import type { KubeObject } from "../../../resource-api.ts";
 import { forbiddenField, Undecodable, unsupportedValue } from "../../refusals.ts";
+import { goKindOf } from "../go-json.ts";
 import { invalidValue, required } from "../metadata-rules.ts";
 import { amountOf, canonicalQuantity, quantityRule } from "../quantity.ts";
 import type { KindRules } from "./kind-rules.ts";
@@ -15,7 +16,7 @@ const self = { kind: "PersistentVolumeClaim", version: "v1" };
 export const claimRules: KindRules = {
   withDefaults: (claim) =>
     isObject(claim.spec)
-      ? { ...claim, spec: withCanonicalRequests({ volumeMode: "Filesystem", ...claim.spec }) }
+      ? { ...claim, spec: withCanonicalRequests({ volumeMode: "Filesystem", ...withNames(claim.spec) }) }
       : claim,
   initialised: (claim) => ({
     ...claim,
@@ -31,6 +32,20 @@ export const claimRules: KindRules = {
       ? "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
       : undefined,
 };
+
+/** Whose volume it is to be is decided by these: whatever is no text must not pass for none. */
+function withNames(spec: JsonObject): JsonObject {
+  for (const member of ["volumeName", "storageClassName"]) {
+    const value = spec[member] ?? "";
+    if (typeof value === "string") continue;
+    const path = `PersistentVolumeClaimSpec.spec.${member}`;
+    throw new Undecodable(
+      self,
+      `json: cannot unmarshal ${goKindOf(value)} into Go struct field ${path} of type string`,
+    );
+  }
+  return spec;
+}
 
 /** Amounts are stored as the real server writes them: 1024Mi becomes 1Gi. */
 function withCanonicalRequests(spec: JsonObject): JsonObject {
