@@ -31,7 +31,7 @@ export * from "./ports/guest.ts";
 export * from "./ports/sessions.ts";
 export * from "./ports/tunnel.ts";
 export { readThrough } from "./read-through.ts";
-export { isHandleOver } from "./refusals.ts";
+export { isHandleOver, isNotSent } from "./refusals.ts";
 export { FreshLook } from "./state/fresh-look.ts";
 export { LateCreates } from "./state/late-creates.ts";
 export type { BoundGuest, GoneWhy, StateName, WorkspaceState } from "./state/workspace-state.ts";

@@ -18,7 +18,7 @@ export async function isOutlived(ws: Handle): Promise<boolean | undefined> {
       return !(isDeleting && ws.deleteAsked) || (await nothingRemains(ws, ws.deleteAsked, within));
     if (isDeleting) return !found.sandbox.deleting;
     // Woken and suspended again since, another pod may stand.
-    const isAnotherStop = ws.state.t === "suspended" && !ws.stillConfirmed(found.sandbox);
+    const isAnotherStop = ws.state.t === "suspended" && !ws.isUnchangedSinceConfirmed(found.sandbox);
     return found.sandbox.deleting || found.sandbox.mode === "Running" || isAnotherStop;
   } catch (error) {
     ws.deps.log.info({ workspaceId: ws.id, error }, "where the workspace stands could not be read again");

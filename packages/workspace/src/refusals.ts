@@ -80,6 +80,16 @@ function overWords(ws: Handle, why: GoneWhy): HoldfastError {
   return workspaceNotReady(ws, `it was let go here because ${words}; call again`);
 }
 
+/** A refusal of a call of which nothing was sent, by what the handle said: that may have been learned before the call came. */
+export function notSent(refusal: HoldfastError): HoldfastError {
+  return refusal.withMetadata({ sent: "false" });
+}
+
+/** True for such a refusal: whoever can look afresh may find that it does not hold, and make the call again. */
+export function isNotSent(error: unknown): error is HoldfastError {
+  return error instanceof HoldfastError && error.metadata.sent === "false";
+}
+
 /** Why a data-plane call is not admitted in this state. */
 export function admissionRefusal(ws: Handle): HoldfastError {
   const { state } = ws;
@@ -87,9 +97,9 @@ export function admissionRefusal(ws: Handle): HoldfastError {
     case "closing":
     case "suspending":
     case "suspended":
-      return workspaceSuspended(ws, "ADMISSION");
+      return notSent(workspaceSuspended(ws, "ADMISSION"));
     case "deleting":
-      return workspaceDeleting(ws);
+      return notSent(workspaceDeleting(ws));
     case "gone":
       return handleOver(ws, state.why);
     case "unbound":

@@ -422,6 +422,16 @@ describe("L35 a handle that says suspended", () => {
     expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
   });
 
+  it("is dropped also when a tool left the same marks, in the same millisecond: the generation tells", async () => {
+    const { stamps } = on.cluster.stored(id);
+    const { writtenBy, modeChangedAt } = stamps;
+    on.cluster.foreignMode(id, "Running");
+    on.cluster.habits.podsEnd = false;
+    on.cluster.foreignMode(id, "Suspended");
+    Object.assign(on.cluster.stored(id).stamps, { writtenBy, modeChangedAt });
+    expect((await registry.read(id, false, patient)).view.state).toBe("suspending");
+  });
+
   it("is not what Get says when it cannot look: somebody may have woken it", async () => {
     on.cluster.foreignMode(id, "Running");
     on.cluster.plan.fail("readSandbox", "unavailable");
@@ -456,6 +466,34 @@ describe("L35 a handle that saw somebody else's suspend", () => {
     wake();
     expect((await registry.read(id, false, patient)).view.state).toBe("running");
   });
+});
+
+describe("L35 a call while an earlier look tells of a suspend that is undone by now", () => {
+  it.each(Array.from({ length: 24 }, (_, turns) => turns))(
+    "is carried out, %i turns before the news",
+    async (turns) => {
+      await registry.open(id, openWish, patient);
+      const read = on.deps.cluster.readSandbox.bind(on.deps.cluster);
+      const seen = Promise.withResolvers<void>();
+      const answer = Promise.withResolvers<void>();
+      on.deps.cluster.readSandbox = async (name, within) => {
+        on.deps.cluster.readSandbox = read;
+        const reading = await read(name, within);
+        seen.resolve();
+        await answer.promise;
+        return reading;
+      };
+      on.cluster.foreignMode(id, "Suspended");
+      const looked = registry.heard({ t: "missed" });
+      await seen.promise;
+      on.cluster.foreignMode(id, "Running");
+      const called = reasonOf(run());
+      for (let turn = 0; turn < turns; turn += 1) await undefined;
+      answer.resolve();
+      expect(["none", "WORKSPACE_NOT_READY"]).toContain(await on.clock.runUntilSettled(called));
+      await on.clock.runUntilSettled(looked);
+    },
+  );
 });
 
 describe("L35 a read while a start looks at a handle that says suspended", () => {
@@ -512,6 +550,17 @@ describe("a handle that says deleting", () => {
     expect(await reasonOf(registry.read(id, false, patient))).toBe("WORKSPACE_NOT_FOUND");
     expect(registry.size).toBe(0);
     expect((await registry.open(id, openWish, patient)).origin).toBe("created");
+  });
+
+  it("refuses nothing as deleting beside a start that looks: another may run under its name by now", async () => {
+    on.cluster.foreignDelete(id);
+    on.cluster.seed(id, { mode: "Running" });
+    const look = on.cluster.plan.hold("readSandbox");
+    const beside = registry.open(id, openWish, patient).catch(() => undefined);
+    await look.reached;
+    expect(await reasonOf(run())).toBe("WORKSPACE_NOT_READY");
+    look.release();
+    await beside;
   });
 
   it("suspends what stands, where the DELETE that nobody answered cannot land any more", async () => {

@@ -21,6 +21,7 @@ import {
   FreshLook,
   type GuestHealth,
   isHandleOver,
+  isNotSent,
   LateCreates,
   type OpenWish,
   type ResumeWish,
@@ -39,6 +40,12 @@ interface Entry {
   isOpen: boolean;
   /** Close was called; it is dropped once nothing of ours is under way, unless it is used again before. */
   letGo: boolean;
+}
+
+interface Found {
+  readonly entry: Entry;
+  /** By a read that began once the call had come. */
+  readonly wasLookedAt: boolean;
 }
 
 /** How often a call is made again whose handle ended before its turn. Each time another call of ours ended it. */
@@ -170,16 +177,22 @@ export class WorkspaceRegistry {
     signal: AbortSignal,
     open: (workspace: Workspace) => AsyncIterable<Event>,
   ): AsyncGenerator<Event, void> {
+    let mayDoubt = true;
     for (let handles = 1; ; handles += 1) {
-      const entry = await this.#require(id, signal);
+      const { entry, wasLookedAt } = await this.#require(id, signal);
+      let refused: HoldfastError | undefined;
       entry.calls += 1;
       try {
         return yield* open(entry.workspace);
       } catch (error) {
-        if (!isHandleOver(error) || handles === newHandlesMax) throw error;
+        if (isNotSent(error) && mayDoubt && !wasLookedAt) refused = error;
+        else if (!isHandleOver(error) || handles === newHandlesMax) throw error;
       } finally {
         this.#release(entry);
       }
+      if (!refused) continue;
+      mayDoubt = false;
+      await this.#assertOld(refused, entry, signal);
     }
   }
 
@@ -216,16 +229,16 @@ export class WorkspaceRegistry {
   }
 
   /** The handle for a data-plane call: open here, or adopted. Whoever comes during an adoption joins it. */
-  async #require(id: WorkspaceId, caller: AbortSignal): Promise<Entry> {
+  async #require(id: WorkspaceId, caller: AbortSignal): Promise<Found> {
     const look = await this.#dropIfOutlived(id, caller);
     const standing = this.#live(id);
     if (look === "failed" && standing && mayBeOutlived(standing) && !standing.workspace.hasUnresolvedStop) {
       throw notLookedAt(id);
     }
-    if (standing && !this.#adoptions.has(id)) return standing;
+    if (standing && !this.#adoptions.has(id)) return { entry: standing, wasLookedAt: look === "looked" };
     await this.#adopted(id, caller);
     const adopted = this.#live(id);
-    if (adopted) return adopted;
+    if (adopted) return { entry: adopted, wasLookedAt: true };
     throw new HoldfastError("WORKSPACE_NOT_READY", {
       message: `The call was not carried out: workspace ${id} was let go here while it was being looked up. Call again.`,
     });
@@ -253,9 +266,10 @@ export class WorkspaceRegistry {
 
   /**
    * L35: a handle that says suspending, suspended or deleting, with no stop of ours unresolved, is dropped when an uncached read shows that this
-   * no longer holds. A look that fails changes nothing: what the handle has confirmed stands, though it may be old news.
+   * no longer holds. A look that fails changes nothing: what the handle has confirmed stands, though it may be old news. Undefined: there
+   * was nothing to look at.
    */
-  async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<"failed" | undefined> {
+  async #dropIfOutlived(id: WorkspaceId, caller: AbortSignal): Promise<"failed" | "looked" | undefined> {
     const entry = this.#live(id);
     if (!entry || !mayBeOutlived(entry)) return undefined;
     const { workspace } = entry;
@@ -263,7 +277,18 @@ export class WorkspaceRegistry {
     // The look may have settled a write: it is asked after only now.
     const isOver = isOutlived && mayBeOutlived(entry) && !workspace.hasUnresolvedStop;
     if (isOver && this.#entries.get(id) === entry) this.#drop(entry);
-    return isOutlived === undefined ? "failed" : undefined;
+    return isOutlived === undefined ? "failed" : "looked";
+  }
+
+  /** L35: what refused a call may have been learned before the call came. Throws where it holds, and where that cannot be told. */
+  async #assertOld(refused: HoldfastError, entry: Entry, caller: AbortSignal): Promise<void> {
+    const { workspace } = entry;
+    const isOutlived = await orAborted(workspace.isOutlived(), caller);
+    if (!saysStopped(entry)) return; // It has moved on since.
+    if (workspace.hasUnresolvedStop || isOutlived === false) throw refused;
+    if (isOutlived === undefined) throw notLookedAt(workspace.id);
+    if (!mayBeOutlived(entry)) throw movedMeanwhile(workspace.id);
+    if (this.#entries.get(workspace.id) === entry) this.#drop(entry);
   }
 
   async #tell(id: WorkspaceId | undefined, news: ClusterNews): Promise<void> {
@@ -418,10 +443,21 @@ function notLookedAt(id: WorkspaceId): HoldfastError {
   });
 }
 
-function mayBeOutlived({ workspace, calls }: Entry): boolean {
+/** Somebody woke it, and another call is at work on the handle that does not know it yet. */
+function movedMeanwhile(id: WorkspaceId): HoldfastError {
+  return new HoldfastError("WORKSPACE_NOT_READY", {
+    message: `The call was not carried out: workspace ${id} was changed by somebody, and another call is at work on it here. Nothing was sent. Call again.`,
+    metadata: { why: "another call is at work on it" },
+  });
+}
+
+function mayBeOutlived(entry: Entry): boolean {
+  return saysStopped(entry) && entry.calls === 0 && !entry.workspace.inTransition;
+}
+
+function saysStopped({ workspace }: Entry): boolean {
   const { t } = workspace.state;
-  const saysStopped = t === "suspending" || t === "suspended" || t === "deleting";
-  return saysStopped && calls === 0 && !workspace.inTransition;
+  return t === "suspending" || t === "suspended" || t === "deleting";
 }
 
 /** Something of it is under way, also where its caller went away: it must not be forgotten. */

@@ -15,8 +15,8 @@ export async function admit(ws: Handle, signal: AbortSignal): Promise<BoundGuest
   throw outcome.t === "refused" ? outcome.error : workspaceNotReady(ws, state.why);
 }
 
-/** L35: somebody else may have woken what it says is stopped, which the start, or whatever else is at work on it, will see first. */
+/** L35: somebody may have woken, or made anew, what it says is stopped or deleted; the start, or whatever else is at work on it, sees that first. */
 function mayBeWoken({ state, startsUnderWay, inTransition }: Handle): boolean {
-  if (state.t === "suspending") return startsUnderWay > 0;
+  if (state.t === "suspending" || state.t === "deleting") return startsUnderWay > 0;
   return state.t === "suspended" && (startsUnderWay > 0 || inTransition);
 }

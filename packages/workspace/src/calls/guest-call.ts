@@ -5,7 +5,7 @@ import { guestAhead } from "../binding/fence-guest.ts";
 import { presentable } from "../binding/guest-failure.ts";
 import type { GuestIdentity } from "../events/workspace-event.ts";
 import { type Guest, GuestLost, GuestNotReached } from "../ports/guest.ts";
-import { admissionRefusal, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
+import { admissionRefusal, notSent, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { admit } from "./admission.ts";
@@ -120,7 +120,9 @@ async function otherGuest(
   const outcome = await orAborted(rebind(ws, lost), signal);
   if (outcome.t === "moved") return outcome.bound;
   if (outcome.t === "same") throw presentable(ws, failure);
-  throw hasReason(outcome.error, "WORKSPACE_SUSPENDED") ? workspaceSuspended(ws, "TRANSPORT", failure) : outcome.error;
+  throw hasReason(outcome.error, "WORKSPACE_SUSPENDED")
+    ? notSent(workspaceSuspended(ws, "TRANSPORT", failure))
+    : outcome.error;
 }
 
 interface Failed {

@@ -42,11 +42,12 @@ export interface LastTransition {
   readonly epoch: HolderEpoch | undefined;
 }
 
-/** What a handle last confirmed: while all three still stand, nobody wrote since (L5). */
+/** What a handle last confirmed: while mode and marks still stand, nobody of this contract wrote the mode since (L5). */
 export interface ConfirmedMode {
   readonly mode: SandboxReading["mode"];
   readonly writtenBy: string | undefined;
   readonly modeChangedAt: string | undefined;
+  readonly generation: number;
 }
 
 /** The record behind a Workspace: its state, and what recipes share. Only commit() and observe() move the state. */
@@ -184,7 +185,7 @@ export class Handle {
   confirm(reading: SandboxReading): void {
     this.#keep(reading);
     const { writtenBy, modeChangedAt } = reading.stamps;
-    this.confirmed = { mode: reading.mode, writtenBy, modeChangedAt };
+    this.confirmed = { mode: reading.mode, writtenBy, modeChangedAt, generation: reading.generation };
   }
 
   /** True while nobody wrote since this handle confirmed the mode (L5). */
@@ -195,6 +196,11 @@ export class Handle {
       this.confirmed.writtenBy === reading.stamps.writtenBy &&
       this.confirmed.modeChangedAt === reading.stamps.modeChangedAt
     );
+  }
+
+  /** True while nobody changed what is asked for at all: two changes of the mode in one millisecond may leave the same marks. */
+  isUnchangedSinceConfirmed(reading: SandboxReading): boolean {
+    return this.stillConfirmed(reading) && this.confirmed?.generation === reading.generation;
   }
 
   #enter(state: WorkspaceState, cause: string, epoch?: HolderEpoch): void {
