@@ -1,4 +1,4 @@
-import { linkSilenceMaxMs, reattachWindowMs } from "@holdfast/contract";
+import { reattachWindowMs } from "@holdfast/contract";
 import { type LinkLost, PeerSilent } from "@holdfast/guest-link";
 
 /** A time in which a guest is not reached, and what was followed there waits to be taken up again. */
@@ -11,7 +11,7 @@ export class Outage {
   /** A link that was silent was lost when it was last heard of: that time counts. */
   constructor(cause: LinkLost, nowMs: number) {
     this.cause = cause;
-    this.#sinceMs = cause.cause instanceof PeerSilent ? nowMs - linkSilenceMaxMs : nowMs;
+    this.#sinceMs = cause.cause instanceof PeerSilent ? nowMs - cause.cause.silentMs : nowMs;
   }
 
   /** How long the next try may be waited for; undefined: the time is over. However long it has been, there is one try. */

@@ -79,7 +79,8 @@ export class ControlCaller implements SocketListener {
     this.#socket.send(frameTypes.ping, nothing);
     this.#stopDemanding();
     this.#stopDemanding = this.#clock.schedule(withinMs, () => {
-      if (this.#pongs === before) this.#socket.destroy(new PeerSilent(`the guest gave no sign for ${withinMs} ms`));
+      if (this.#pongs === before)
+        this.#socket.destroy(new PeerSilent(`the guest gave no sign for ${withinMs} ms`, withinMs));
     });
   }
 
@@ -120,7 +121,7 @@ export class ControlCaller implements SocketListener {
     const waitMs = this.#unanswered >= linkPingMisses ? Math.max(0, leftMs) : linkPingEveryMs;
     this.#stopPinging = this.#clock.schedule(waitMs, () => {
       if (this.#unanswered >= linkPingMisses) {
-        this.#socket.destroy(new PeerSilent(`the guest was silent for ${linkSilenceMaxMs} ms`));
+        this.#socket.destroy(new PeerSilent(`the guest was silent for ${linkSilenceMaxMs} ms`, linkSilenceMaxMs));
         return;
       }
       this.#unanswered += 1;

@@ -22,7 +22,15 @@ export class LinkLost extends Error {
 }
 
 /** Nothing was heard of the peer for as long as that may last: with this connection go all others to it. */
-export class PeerSilent extends LinkLost {}
+export class PeerSilent extends LinkLost {
+  /** How long it was silent for certain. */
+  readonly silentMs: number;
+
+  constructor(message: string, silentMs: number) {
+    super(message);
+    this.silentMs = silentMs;
+  }
+}
 
 /** The peer sent what the protocol does not allow. Ends the connection, and nothing else. */
 export class LinkProtocolError extends Error {
