@@ -1,9 +1,10 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import type { KubeObject } from "../../resource-api.ts";
 import { findType } from "../resource-types.ts";
 import { openTestServer, type TestServer, withDefaultNamespace } from "../testing/test-server.ts";
+import { EventKeeper } from "./event-keeper.ts";
 
 const events = findType({ group: "", version: "v1", plural: "events" }) ?? expect.fail();
 
@@ -60,6 +61,53 @@ it("events that are too many at a start go then, the oldest first", async () => 
   const second = await openTestServer({ dataDir: first.dataDir, eventsMax: 10 });
   onTestFinished(() => second.close());
   await expect.poll(() => kept(second)).toEqual(["e00004", ...numbered(21, 30)]);
+});
+
+it("however many are to go, a few go before requests have their turn", async () => {
+  const test = await open({});
+  onTestFinished(() => test.close());
+  write(test, numbered(0, 30));
+  const { registry } = test.server;
+  new EventKeeper(registry, 10).trim();
+  expect(kept(test)).toEqual(numbered(4, 30));
+  const later = new Date(Date.now() + 3_700_000);
+  expect(new EventKeeper(registry, 100).expire(later)).toBe(true);
+  expect(kept(test)).toEqual(numbered(8, 30));
+  expect(new EventKeeper(registry, 100).expire(new Date())).toBe(false);
+  expect(kept(test)).toEqual(numbered(8, 30));
+});
+
+it("an event that somebody holds by a finalizer is deleted once, and nothing else goes in its place", async () => {
+  const test = await open({ eventsMax: 100 });
+  onTestFinished(() => test.close());
+  const { registry } = test.server;
+  for (const name of numbered(0, 5)) {
+    const held = event(name);
+    registry.create(events, "default", { ...held, metadata: { ...held.metadata, finalizers: ["holdfast.dev/mine"] } });
+  }
+  write(test, numbered(5, 7));
+  const keeper = new EventKeeper(registry, 2);
+  onTestFinished(registry.onChange(({ body, type }) => keeper.noticed(JSON.parse(body), type === "DELETED")));
+  for (let turn = 0; turn < 5; turn += 1) keeper.trim();
+  expect(kept(test)).toEqual(numbered(0, 7));
+  const marked = numbered(0, 7).filter(
+    (name) => registry.get({ type: events, namespace: "default", name }).metadata.deletionTimestamp !== undefined,
+  );
+  expect(marked).toEqual(numbered(0, 5));
+  expect(keeper.expire(new Date())).toBe(false);
+});
+
+it("all that are older than an hour go with the next sweep", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let hours = 0;
+  const test = await open({ now: () => new Date(hours * 3_600_000) });
+  onTestFinished(() => test.close());
+  write(test, numbered(0, 30));
+  hours = 1.5;
+  write(test, ["young"]);
+  vi.advanceTimersByTime(300_000);
+  await expect.poll(() => kept(test)).toEqual(["young"]);
 });
 
 const fileBytes = (test: TestServer): number =>

@@ -10,6 +10,9 @@ const lifetimeMs = 3_600_000;
 /** The real server has its store's size for a bound. */
 export const defaultEventsMax = 10_000;
 
+/** So many are deleted before requests have their turn: each is a write that waits for the disk. */
+const atOnce = 4;
+
 interface Kept {
   readonly target: Target;
   readonly createdAt: number;
@@ -45,17 +48,31 @@ export class EventKeeper {
     if (!deleted) this.#keep(object.metadata);
   }
 
-  /** Deletes the oldest of those that are too many. */
+  /** Deletes some of those that are too many, the oldest first. */
   trim(): void {
-    this.#delete([...this.#kept.values()].slice(0, Math.max(0, this.#kept.size - this.#most)));
+    const tooMany = this.#kept.size - this.#most;
+    if (tooMany > 0) this.#delete(this.#first(Math.min(atOnce, tooMany), () => true));
   }
 
-  expire(now: Date): void {
-    const isOld = ({ createdAt }: Kept): boolean => now.getTime() - createdAt > lifetimeMs;
-    this.#delete([...this.#kept.values()].filter(isOld));
+  /** Deletes some of those that are old; true where there may be more. */
+  expire(now: Date): boolean {
+    const old = this.#first(atOnce, ({ createdAt }) => now.getTime() - createdAt > lifetimeMs);
+    this.#delete(old);
+    return old.length === atOnce;
   }
 
-  #keep({ uid = "", name, namespace = "", creationTimestamp = "" }: KubeObject["metadata"]): void {
+  #first(count: number, wanted: (event: Kept) => boolean): readonly Kept[] {
+    const found: Kept[] = [];
+    for (const event of this.#kept.values()) {
+      if (wanted(event)) found.push(event);
+      if (found.length === count) break;
+    }
+    return found;
+  }
+
+  /** One that is deleted already, and waits for whoever put a finalizer on it, is nobody's to delete again. */
+  #keep({ uid = "", name, namespace = "", creationTimestamp = "", deletionTimestamp }: KubeObject["metadata"]): void {
+    if (deletionTimestamp !== undefined) return;
     const target = { type: this.#type, namespace, name };
     this.#kept.set(uid, { target, createdAt: Date.parse(creationTimestamp) });
   }

@@ -63,9 +63,10 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     const found = registry.findByUid(uid);
     if (found !== undefined) noticed(found.object, undefined, false);
   }
-  const sweep = sweepsEvents
-    ? setInterval(() => queue.add("events/age", () => events.expire(now())), eventSweepMs)
-    : undefined;
+  const expire = (): void => {
+    if (events.expire(now())) queue.add("events/age", expire);
+  };
+  const sweep = sweepsEvents ? setInterval(() => queue.add("events/age", expire), eventSweepMs) : undefined;
 
   return {
     get isIdle() {
