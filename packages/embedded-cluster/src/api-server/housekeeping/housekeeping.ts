@@ -44,13 +44,17 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     queue.add(`claim/${namespace}/${name}`, () => claims.look(namespace, name)),
   );
   const events = new EventKeeper(registry, eventsMax);
+  const empty = (namespace: string): void =>
+    queue.add(`namespace/${namespace}`, () => {
+      if (emptyNamespace(registry, namespace)) empty(namespace);
+    });
   const noticed = (object: KubeObject, before: KubeObject | undefined, deleted: boolean): void => {
     collector.noticed(object, before, deleted);
     claims.noticed(object, deleted);
     events.noticed(object, deleted);
     if (events.isOverfull) queue.add("events/number", () => events.trim());
     const namespace = namespaceToEmpty(registry, object, deleted);
-    if (namespace !== undefined) queue.add(`namespace/${namespace}`, () => emptyNamespace(registry, namespace));
+    if (namespace !== undefined) empty(namespace);
   };
 
   const unsubscribe = registry.onChange((change: Change) => {
@@ -87,10 +91,15 @@ function namespaceToEmpty(registry: Registry, object: KubeObject, deleted: boole
   return deleted && namespace !== undefined && registry.isTerminating(namespace) ? namespace : undefined;
 }
 
-function emptyNamespace(registry: Registry, namespace: string): void {
-  if (!registry.isTerminating(namespace)) return;
-  for (const { target, object } of registry.objectsIn(namespace)) {
-    if (object.metadata.deletionTimestamp === undefined) registry.delete(target, { propagationPolicy: "Background" });
-  }
+/** So many are deleted before requests have their turn: each is a write that waits for the disk. */
+const atOnce = 4;
+
+/** Deletes some of what is in a namespace that is being deleted, and the namespace once it is empty. True: there may be more to delete. */
+function emptyNamespace(registry: Registry, namespace: string): boolean {
+  if (!registry.isTerminating(namespace)) return false;
+  const some = registry.standingIn(namespace, atOnce);
+  for (const { target } of some) registry.delete(target, { propagationPolicy: "Background" });
+  if (some.length === atOnce) return true;
   registry.finishNamespace(namespace);
+  return false;
 }

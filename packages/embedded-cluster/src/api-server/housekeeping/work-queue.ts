@@ -1,5 +1,6 @@
 const firstRetryMs = 50;
 const longestRetryMs = 30_000;
+const perTurn = 20;
 
 /**
  * Runs keyed work soon, one piece at a time, letting requests in between. The same key twice is one piece. What fails
@@ -45,11 +46,11 @@ export class WorkQueue {
 
   #runSome(): void {
     this.#scheduled = false;
-    let budget = 20;
-    for (const [key, work] of this.#pending) {
-      if (budget-- === 0) break;
+    // What is added meanwhile, a piece that goes on among it, waits for the next turn.
+    for (const key of firstOf(this.#pending.keys(), perTurn)) {
+      const work = this.#pending.get(key);
       this.#pending.delete(key);
-      this.#run(key, work);
+      if (work !== undefined) this.#run(key, work);
     }
     if (this.#pending.size > 0) this.#schedule();
   }
@@ -74,4 +75,10 @@ export class WorkQueue {
         );
     }
   }
+}
+
+function firstOf(keys: Iterable<string>, count: number): readonly string[] {
+  const found: string[] = [];
+  for (const key of keys) if (found.push(key) === count) break;
+  return found;
 }

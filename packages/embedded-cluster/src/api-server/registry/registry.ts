@@ -219,8 +219,9 @@ export class Registry {
     return this.#store.mentioning(storageNameOf(type), namespace, wanted).map((stored) => parse(stored.body));
   }
 
-  objectsIn(namespace: string): Owned[] {
-    return this.#store.allInNamespace(namespace).map(ownedOf);
+  /** Some of the objects in a namespace that are not being deleted; none where all are. */
+  standingIn(namespace: string, limit: number): Owned[] {
+    return this.#store.standingInNamespace(namespace, limit).map(ownedOf);
   }
 
   /** Changes an object's metadata, past the rules that bind callers. For the cluster's own controllers. */

@@ -103,8 +103,12 @@ export class ObjectStore {
     return row === undefined ? 0 : integer(row, "n");
   }
 
-  allInNamespace(namespace: string): StoredObject[] {
-    return this.#sql("SELECT * FROM objects WHERE namespace = ?").all(namespace).map(toObject);
+  /** Some of the objects in a namespace that are not being deleted; none where all are. */
+  standingInNamespace(namespace: string, limit: number): StoredObject[] {
+    const isStanding = "body ->> '$.metadata.deletionTimestamp' IS NULL";
+    return this.#sql(`SELECT * FROM objects WHERE namespace = ? AND ${isStanding} LIMIT ?`)
+      .all(namespace, limit)
+      .map(toObject);
   }
 
   /**
