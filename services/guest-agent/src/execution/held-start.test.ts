@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { DiskService } from "@holdfast/api/holdfast/guest/v1/disk_pb";
 import { EndCause, ExecutionService, OnDisconnect } from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import { SessionService } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import type { GuestLink } from "@holdfast/guest-link";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AgentProcess, agentProcess, soon } from "../testing/agent-process.testing.ts";
@@ -74,6 +75,40 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     await opening;
     const opened = await attachTo(agent.link, "held");
     await opened.until(() => opened.text.includes("held"));
+  });
+
+  it("a session that is being opened is listed, and a kill of it waits until it can be killed", async () => {
+    const { link } = await agentProcess();
+    const held = await heldProgram("exec sleep 60");
+    const opening = openTerminal(link, "held", { command: held.path });
+    await held.reached;
+    const { listSessions, killSession } = SessionService.method;
+    const listed = await link.call(listSessions, {}, { within: soon() });
+    expect(listed.sessions).toMatchObject([{ sessionId: "held", pid: 0n }]);
+    expect(listed.sessions[0]?.exit).toBeUndefined();
+    const killed = link.call(killSession, { sessionId: "held" }, { within: soon() });
+    killed.catch(() => undefined); // Looked at below.
+    held.release();
+    await opening;
+    expect((await killed).session?.exit?.outcome).toEqual({ case: "signal", value: "SIGKILL" });
+  });
+
+  it("a session whose start is refused was never one, and a kill that waited for it says so", async () => {
+    const { link } = await agentProcess();
+    const held = await heldProgram("exit 0");
+    const run = await start(link, "held", { command: held.path });
+    await held.reached;
+    const opening = openTerminal(link, "none", { command: "sh", env: { LARGE: "x".repeat(200_000) } });
+    opening.catch(() => undefined); // Looked at below.
+    const { listSessions, killSession } = SessionService.method;
+    await expect.poll(async () => (await link.call(listSessions, {}, { within: soon() })).sessions.length).toBe(1);
+    const killed = link.call(killSession, { sessionId: "none" }, { within: soon() });
+    killed.catch(() => undefined); // Looked at below.
+    held.release();
+    await expect(opening).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
+    await expect(killed).rejects.toMatchObject({ reason: "SESSION_NOT_FOUND" });
+    expect((await link.call(listSessions, {}, { within: soon() })).sessions).toEqual([]);
+    expect(await run.end()).toBe(0);
   });
 
   it("G6 a second start of its id joins it: one process, one pid", async () => {

@@ -39,7 +39,11 @@ export interface SessionsServed {
 export function routeSessions(router: Router, served: SessionsServed): void {
   const { table, fence, bootId } = served;
   const { method } = SessionService;
-  const required = (id: string): Session => table.require(parseSessionId(id));
+  const required = async (text: string, { signal }: CallContext): Promise<Session> => {
+    const id = parseSessionId(text);
+    await table.settled(id, signal);
+    return table.require(id);
+  };
   router
     .unary(method.openSession, async (request, { epoch }) => {
       expectBoot(request.expectedBootId, bootId);
@@ -47,33 +51,38 @@ export function routeSessions(router: Router, served: SessionsServed): void {
       return { session: rowOf(await fence.effect(epoch, () => table.open(wish))), bootId };
     })
     .stream(method.attachSession, (request, stream) => attach(served, request, stream))
-    .unary(method.writeSession, async (request, context) => write(required(request.sessionId), fence, request, context))
-    .unary(method.resizeSession, async (request, { epoch }) => {
-      const session = required(request.sessionId);
+    .unary(method.writeSession, async (request, context) =>
+      write(await required(request.sessionId, context), fence, request, context),
+    )
+    .unary(method.resizeSession, async (request, context) => {
+      const session = await required(request.sessionId, context);
       const size = parseSize(request.size);
       if (size === undefined) throw invalid("size", "must be given");
       assertTerminal(session);
       if (request.attachmentId !== "") session.attachments.requireExclusive(request.attachmentId);
-      fence.admit(epoch);
+      fence.admit(context.epoch);
       session.resize(size);
       return {};
     })
-    .unary(method.signalSession, async (request, { epoch }) => {
-      const session = required(request.sessionId);
-      await signalForeground(session, request, () => fence.admit(epoch));
+    .unary(method.signalSession, async (request, context) => {
+      const session = await required(request.sessionId, context);
+      await signalForeground(session, request, () => fence.admit(context.epoch));
       return {};
     })
-    .unary(method.killSession, async (request, { epoch }) => {
-      const session = required(request.sessionId);
-      await endSession(session, parseSignal(request.signal, "SIGKILL"), () => fence.admit(epoch));
+    .unary(method.killSession, async (request, context) => {
+      const session = await required(request.sessionId, context);
+      await endSession(session, parseSignal(request.signal, "SIGKILL"), () => fence.admit(context.epoch));
       return { session: rowOf(session) };
     })
-    .unary(method.readSession, async (request, { signal }) =>
-      read(required(request.sessionId), request, served, signal),
-    )
+    .unary(method.readSession, async (request, { signal }) => {
+      const id = parseSessionId(request.sessionId);
+      if (!table.has(id)) await table.settled(id, signal);
+      return read(table.require(id), request, served, signal);
+    })
     .unary(method.listSessions, async () => ({ sessions: table.all.map(rowOf), bootId }))
-    .unary(method.detachSession, async (request, { epoch }) => {
-      const session = required(request.sessionId);
+    .unary(method.detachSession, async (request, context) => {
+      const session = await required(request.sessionId, context);
+      const { epoch } = context;
       fence.admit(epoch);
       const mode = session.attachments.detach(request.attachmentId, request.clientClosed);
       // Whoever lets go before a suspend relies on it: what was bound to the client is gone when this is answered.
@@ -87,7 +96,9 @@ export function routeSessions(router: Router, served: SessionsServed): void {
 async function attach(served: SessionsServed, request: AttachSessionRequest, stream: AgentStream): Promise<void> {
   const { table, fence, bootId } = served;
   const isExpected = (): void => expectBoot(request.expectedBootId, bootId);
-  const session = table.require(parseSessionId(request.sessionId), isExpected); // A lost session says more than the boot id.
+  const id = parseSessionId(request.sessionId);
+  if (!table.has(id)) await table.settled(id, stream.context.signal);
+  const session = table.require(id, isExpected); // A lost session says more than the boot id.
   isExpected();
   const mode = request.mode === AttachMode.OBSERVE ? "observe" : "exclusive";
   const size = parseSize(request.size);

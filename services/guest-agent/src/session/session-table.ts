@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Clock } from "@holdfast/async";
+import { type Clock, orAborted } from "@holdfast/async";
 import { type SessionId, sessionKeptMs, sessionRingMaxBytes, sessionsMax } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Quiet } from "../disk/quiet.ts";
@@ -47,8 +47,8 @@ export class SessionTable {
   readonly #sessions = new Map<SessionId, Session>();
   /** Of those that have ended: how to leave them their place for good. */
   readonly #cancelExpiry = new Map<Session, () => void>();
-  /** Ids of which the program is being started. */
-  readonly #opening = new Set<SessionId>();
+  /** Of which the program is being started: it may run already, so they are told as running. */
+  readonly #opening = new Map<SessionId, { readonly session: Session; readonly settled: Promise<void> }>();
   /** Each ring is bounded by itself; together they cannot exceed this. */
   readonly #budget = new LogBudget(sessionsMax * sessionRingMaxBytes);
 
@@ -56,8 +56,10 @@ export class SessionTable {
     this.#options = options;
   }
 
+  /** With those that are being opened, in place of the former ones of their ids. */
   get all(): readonly Session[] {
-    return [...this.#sessions.values()];
+    const opening = [...this.#opening.values()].map(({ session }) => session);
+    return [...[...this.#sessions.values()].filter(({ wish }) => !this.#opening.has(wish.id)), ...opening];
   }
 
   get running(): readonly Session[] {
@@ -67,6 +69,17 @@ export class SessionTable {
   /** Starts a program under an id. Looking and taking the id is one step. Rejects with AnsweredError; nothing runs then. */
   open(wish: SessionWish): Promise<Session> {
     return this.#options.quiet.start(() => this.#open(wish));
+  }
+
+  /** Resolves once no program is being started under this id: what is asked of the session before is not told that there is none. */
+  async settled(id: SessionId, signal: AbortSignal): Promise<void> {
+    const opening = this.#opening.get(id);
+    if (opening !== undefined) await orAborted(opening.settled, signal);
+  }
+
+  /** What a session wrote can be read, also while another is being opened under its id. */
+  has(id: SessionId): boolean {
+    return this.#sessions.has(id);
   }
 
   /**
@@ -102,7 +115,8 @@ export class SessionTable {
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const session = new Session(wish, `${markerName}=${marker}`, { clock, calls, budget: this.#budget });
     // The former one keeps its place until the new one runs: what it wrote can be read as long as nothing took its place.
-    this.#opening.add(wish.id);
+    const settled = Promise.withResolvers<void>();
+    this.#opening.set(wish.id, { session, settled: settled.promise });
     let takeBack = (): void => undefined;
     try {
       takeBack = ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
@@ -113,6 +127,7 @@ export class SessionTable {
       throw error;
     } finally {
       this.#opening.delete(wish.id);
+      settled.resolve(); // Whoever waits goes on after the steps that follow this one.
     }
     if (this.#sessions.get(wish.id) === former && former !== undefined) this.#remove(former);
     else this.#makeRoom();
@@ -130,7 +145,7 @@ export class SessionTable {
   }
 
   #assertRoom(): void {
-    if (this.running.length + this.#opening.size < sessionsMax) return;
+    if (this.running.length < sessionsMax) return;
     throw new AnsweredError(
       "SESSION_CAPACITY",
       `Nothing was started: the guest already runs ${sessionsMax} sessions (sessionsMax). End one.`,

@@ -740,6 +740,8 @@ export declare type Session = Message<"holdfast.guest.v1.Session"> & {
   attached: boolean;
 
   /**
+   * 0: its program is being started, or could not be.
+   *
    * @generated from field: int64 pid = 12;
    */
   pid: bigint;
