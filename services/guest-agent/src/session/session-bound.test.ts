@@ -25,9 +25,11 @@ import { parseOpen } from "./session-wish.ts";
 function stage() {
   const clock = new HandClock();
   const children: ChildProcess[] = [];
+  const gate = { open: Promise.resolve() };
   const calls: SessionCalls = {
     spawner: {
       async spawn({ command, args, env, cwd }) {
+        await gate.open;
         const child = spawn(command, [...args], { env: { ...env }, cwd, detached: true, stdio: "ignore" });
         children.push(child);
         const exited = new Promise<{ signal: NodeJS.Signals }>((resolve) =>
@@ -71,7 +73,7 @@ function stage() {
         }),
       ),
     );
-  return { clock, table, open, directory };
+  return { clock, table, open, directory, gate };
 }
 
 const stream = { end: () => undefined };
@@ -150,6 +152,38 @@ describe("the record of a session", () => {
     }
     expect(table.all).toHaveLength(1);
     expect(clock.waiting).toBe(1); // Of the last one.
+  });
+
+  it("B32 that expires while its id is opened anew leaves the new one known to the next agent process", async () => {
+    const { clock, open, directory, gate } = stage();
+    const former = await open("s");
+    process.kill(former.pid, "SIGKILL");
+    await former.ended;
+    await new Promise((resolve) => setImmediate(resolve));
+    const begin = Promise.withResolvers<void>();
+    gate.open = begin.promise;
+    const opening = open("s");
+    clock.pass(sessionKeptMs);
+    expect(lostIn(directory)).toBe("boot"); // What is being started may run already.
+    begin.resolve();
+    const session = await opening;
+    expect(session.exit).toBeUndefined();
+    expect(lostIn(directory)).toBe("boot");
+  });
+
+  it("G16 that expires while the new start of its id comes to nothing leaves no id behind", async () => {
+    const { clock, open, directory, gate } = stage();
+    const former = await open("s");
+    process.kill(former.pid, "SIGKILL");
+    await former.ended;
+    await new Promise((resolve) => setImmediate(resolve));
+    const begin = Promise.withResolvers<void>();
+    gate.open = begin.promise;
+    const opening = open("s");
+    clock.pass(sessionKeptMs);
+    begin.reject(Object.assign(new Error("no more processes"), { code: "EAGAIN" }));
+    await expect(opening).rejects.toMatchObject({ reason: "SESSION_CAPACITY" });
+    expect(lostIn(directory)).toBeUndefined();
   });
 
   it("B32 a session is not started when its id cannot be kept", async () => {

@@ -123,7 +123,7 @@ export class SessionTable {
       await session.start(cwd, { ...environment, ...wish.env, [markerName]: marker });
     } catch (error) {
       session.dispose();
-      if (former === undefined) takeBack();
+      if (!this.#sessions.has(wish.id)) takeBack(); // There was no former one, or its time is over.
       throw error;
     } finally {
       this.#opening.delete(wish.id);
@@ -162,8 +162,9 @@ export class SessionTable {
   }
 
   #forget(session: Session): void {
+    const { id } = session.wish;
     this.#remove(session);
-    this.#options.ids.forget(session.wish.id);
+    if (!this.#opening.has(id)) this.#options.ids.forget(id); // Else it is kept for the one that is being opened under it.
   }
 
   #remove(session: Session): void {
