@@ -241,7 +241,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "List the sessions; open a new one.",
   },
   SESSION_LOST: {
-    means: "A former agent process of this pod had the session: its program ended with it. Nothing was started.",
+    means:
+      "A former agent process of this pod had the session: its program ended with it, or was never started. Nothing was started in its place.",
     cure: "Open a new one.",
   },
   ATTACHMENT_NOT_FOUND: {
@@ -276,7 +277,7 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   },
   SESSION_OUTCOME_UNKNOWN: {
     means:
-      "The start of a program was sent and not answered: `session_id`. It runs under this id, or was never started.",
-    cure: "ListSessions tells which; Terminal with OPEN_OR_ATTACH takes it up.",
+      "The start of a program was sent and not answered: `session_id`. It runs under this id, was never started, or ended with the guest's agent or pod.",
+    cure: "ListSessions tells whether it runs; Terminal with OPEN_OR_ATTACH takes it up.",
   },
 };

@@ -78,7 +78,7 @@ export const reasons = {
   EXECUTION_NOT_FOUND: "NOT_FOUND",
   EXECUTION_LOST: "NOT_FOUND",
   SESSION_NOT_FOUND: "NOT_FOUND",
-  /** A former agent process of this pod had it: its program is gone. */
+  /** A former agent process of this pod had it: its program is gone, or never began. */
   SESSION_LOST: "NOT_FOUND",
   ATTACHMENT_NOT_FOUND: "NOT_FOUND",
   EXECUTION_EXISTS: "ALREADY_EXISTS",

@@ -7,7 +7,7 @@ import type { Handle } from "../state/handle.ts";
 /** The start of a program was sent and not answered. */
 export function openUnknown(ws: Handle, sessionId: SessionId, cause: Error): HoldfastError {
   return new HoldfastError("SESSION_OUTCOME_UNKNOWN", {
-    message: `The link to the guest of workspace ${ws.id} broke while session ${sessionId} was being started (${cause.message}). It runs under this id, or was never started: ListSessions tells.`,
+    message: `The link to the guest of workspace ${ws.id} broke while session ${sessionId} was being started (${cause.message}). It runs under this id, was never started, or ended with the guest's agent or pod: ListSessions tells whether it runs.`,
     metadata: { session_id: sessionId },
     cause,
   });

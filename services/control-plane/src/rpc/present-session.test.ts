@@ -113,7 +113,11 @@ describe("what a drain says of a terminal's stream", () => {
     [false, "Its program goes on"],
   ])("of one that may have started its program (bound to its client: %s) says what becomes of it", (bound, said) => {
     const progress = new SessionProgress(start, { startedBound: () => bound });
-    expect(progress.letGoByDrain()).toMatchObject({ reason: "SESSION_OUTCOME_UNKNOWN", metadata: { session_id: "s" } });
+    expect(progress.letGoByDrain()).toMatchObject({
+      reason: "SESSION_OUTCOME_UNKNOWN",
+      message: expect.stringContaining("or ended with the guest's agent"),
+      metadata: { session_id: "s" },
+    });
     for (const presented of presentTerminal(attached)) progress.delivered(presented);
     expect(progress.letGoByDrain()).toMatchObject({
       reason: "SERVICE_DRAINING",

@@ -65,7 +65,7 @@ export interface SessionStart {
 /** What the start of a program ends with when the service drains before it was answered. */
 export function startLetGo(sessionId: SessionId): HoldfastError {
   return new HoldfastError("SESSION_OUTCOME_UNKNOWN", {
-    message: `This process is stopping and let the call go before the start of session ${sessionId} was confirmed. It runs under this id, or was never started: ListSessions tells.`,
+    message: `This process is stopping and let the call go before the start of session ${sessionId} was confirmed. It runs under this id, was never started, or ended with the guest's agent or pod: ListSessions tells whether it runs.`,
     metadata: { session_id: sessionId, why: "service_draining" },
   });
 }

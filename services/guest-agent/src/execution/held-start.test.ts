@@ -238,4 +238,26 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     const ran = existsSync(join(root, "ran")) ? readFileSync(join(root, "ran"), "utf8") : "";
     expect(["", "x\n"]).toContain(ran); // Which of them is what LOST leaves open.
   });
+
+  it("B32 a SIGKILL of the agent leaves a session that was never begun LOST, and nobody says that it ran", async () => {
+    const [state, root] = [directory(), directory()];
+    const pod = { HOLDFAST_AGENT_STATE_DIR: state, HOLDFAST_WORKSPACE_ROOT: root };
+    const first = await agentProcess(pod);
+    const held = await heldProgram("exit 0");
+    await start(first.link, "held", { command: held.path }, detached);
+    await held.reached;
+    const opening = openTerminal(first.link, "behind", { command: "sh", args: ["-c", "echo x >> ran"] });
+    const cut = opening.catch((error) => error);
+    await ask(first.link); // It has been taken.
+    first.child.kill("SIGKILL");
+    await first.exited;
+    expect(await cut).toBeInstanceOf(Error);
+    held.release();
+    const { link } = await agentProcess(pod);
+    await expect(attachTo(link, "behind")).rejects.toMatchObject({
+      reason: "SESSION_LOST",
+      message: expect.stringContaining("or was never started"),
+    });
+    expect(existsSync(join(root, "ran"))).toBe(false);
+  });
 });

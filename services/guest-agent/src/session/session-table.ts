@@ -93,7 +93,7 @@ export class SessionTable {
     if (bootId !== undefined) {
       throw new AnsweredError(
         "SESSION_LOST",
-        `Session ${id} was a former agent process's, and its terminal ended with that. Nothing was started in its place; open a new one.`,
+        `Session ${id} was a former agent process's: its program ended with that, or was never started. Nothing was started in its place; open a new one.`,
         { session_id: id, boot_id: bootId },
       );
     }
