@@ -137,7 +137,10 @@ export class ModelGuests {
   }
 
   note(pod: string, verb: GuestVerb, epoch: number | undefined): void {
-    const { name, ownerReferences } = this.#pods.podOf(pod)?.metadata ?? {};
+    const metadata = this.#pods.podOf(pod)?.metadata;
+    // It went while the call was on its way.
+    if (!metadata) throw new GuestLost("the connection was cut, and its pod is gone");
+    const { name, ownerReferences } = metadata;
     const owner = ownerReferences?.[0]?.uid;
     this.effects.push({ pod, verb, epoch, call: currentCall(), name, owner, order: this.#pods.order() });
   }

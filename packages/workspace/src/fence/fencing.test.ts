@@ -480,6 +480,23 @@ describe("L19 the clean-up of a failed start", () => {
     expect([on.cluster.stored(id).mode, stored()]).toEqual(["Running", "6"]);
   });
 
+  it("leaves running what somebody took over before a wake that got no answer was found to have landed", async () => {
+    on.cluster.seed(id, { mode: "Suspended" });
+    on.cluster.plan.fail("setMode", "reply-lost");
+    const write = on.cluster.plan.hold("setMode");
+    const opening = open(a);
+    await write.reached;
+    const look = on.cluster.plan.hold("readSandbox");
+    write.release();
+    await look.reached;
+    on.cluster.foreignFence(id, 2);
+    look.release();
+    await expect(on.clock.runUntilSettled(opening)).rejects.toMatchObject({
+      metadata: { on_start_failure: "left_running" },
+    });
+    expect([on.cluster.stored(id).mode, stored()]).toEqual(["Running", "2"]);
+  });
+
   it("does not clean up after somebody else adopted what it woke", async () => {
     on.cluster.seed(id, { mode: "Suspended" });
     const lost = expect(open(a, at(1))).rejects.toMatchObject({

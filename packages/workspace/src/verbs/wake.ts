@@ -1,4 +1,5 @@
 import type { Deadline } from "@holdfast/async";
+import type { HolderEpoch } from "@holdfast/contract";
 import { assertDiskKept } from "../binding/claims.ts";
 import { startTimeout } from "../binding/start-problem.ts";
 import { gate, pass, requireStanding } from "../fence/gate.ts";
@@ -29,7 +30,7 @@ export async function wake(
     const refresh = await assertUsableOrRefresh(ws, sandbox, attempt, template, within);
     const sleeping = sandbox.mode === "Suspended";
     let { epoch } = pass(ws, sandbox, attempt.fencing);
-    if (!sleeping && epoch === undefined && !ws.unresolved.any) return held(attempt, sandbox, woke);
+    if (!sleeping && epoch === undefined && !ws.unresolved.any) return held(attempt, storedEpoch(sandbox), woke);
     if (sleeping) {
       if (ws.state.t === "active") ws.commit({ t: "resumeBegan" }); // Suspended by somebody since it was open here.
       const ready = await awaitOldPodLeaving(ws, within);
@@ -49,7 +50,8 @@ export async function wake(
       woke ||= sleeping;
       sandbox = outcome.sandbox;
       if (attempt.fencing.t === "take_over" && outcome.proof === "read_back") continue;
-      return held(attempt, sandbox, woke);
+      // As this write left it: one that only a re-read shows may have been taken over by then.
+      return held(attempt, epoch ?? storedEpoch(write.from), woke);
     }
     if (outcome.t !== "moved") throw outcome.error;
     await pauseBeforeRetry(ws.deps, round, within);
@@ -57,8 +59,8 @@ export async function wake(
   }
 }
 
-function held(attempt: StartAttempt, sandbox: SandboxReading, woke: boolean): Origin {
-  attempt.held = storedEpoch(sandbox);
+function held(attempt: StartAttempt, epoch: HolderEpoch, woke: boolean): Origin {
+  attempt.held = epoch;
   return woke ? "resumed" : "adopted_running";
 }
 
