@@ -1,10 +1,10 @@
-import { accessSync, closeSync, constants } from "node:fs";
+import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { AnsweredError } from "@holdfast/guest-link";
-import { codeOf, type NotStarted, notStarted, StartsHeld } from "../spawn/not-started.ts";
+import { codeOf, type NotStarted, notStarted } from "../spawn/not-started.ts";
 import type { Pipe, Pipes } from "../spawn/pipes.ts";
 import type { Program, Spawner } from "../spawn/spawner.ts";
-import { invalid, type StartWish } from "./start-wish.ts";
+import { assertNotFor, type StartWish } from "./start-wish.ts";
 import { StreamedInput } from "./streamed-input.ts";
 
 /** What came of starting a program. */
@@ -50,7 +50,7 @@ export async function launch(
     program = await spawner.spawn({ command, args, cwd, env, stdio: [inp?.readFd, out.writeFd, err.writeFd] });
   } catch (error) {
     for (const pipe of [out, err, inp]) closeOwnEnd(pipe, pipe === inp ? "write" : "read");
-    if (!(error instanceof AnsweredError || error instanceof StartsHeld)) assertUsable(cwd);
+    assertNotFor(cwd, error);
     return notStarted(command, error, (code, why) => noRoom(command, code, why));
   } finally {
     // The program has its own by now. One left open here would keep the output from ever ending.
@@ -60,15 +60,6 @@ export async function launch(
   if (stdout === undefined || stderr === undefined) throw new Error("a pipe without a reader");
   const input = inp === undefined ? undefined : new StreamedInput(inp.writeFd);
   return { t: "running", program, stdout, stderr, input };
-}
-
-/** The kernel does not say whether it was the program or its directory that it did not find, or might not enter. */
-function assertUsable(cwd: string): void {
-  try {
-    accessSync(`${cwd}/.`, constants.X_OK);
-  } catch (error) {
-    throw invalid("cwd", `${cwd} cannot be used (${error instanceof Error ? error.message : String(error)})`);
-  }
 }
 
 function closeOwnEnd(pipe: Pipe | undefined, end: "read" | "write"): void {

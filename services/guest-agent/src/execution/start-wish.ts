@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { realpathSync, statSync } from "node:fs";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import {
@@ -17,6 +17,7 @@ import {
   stdinMaxBytes,
 } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
+import { StartsHeld } from "../spawn/not-started.ts";
 import { isWithin } from "./command-environment.ts";
 
 /** A start that has been checked, but for its directory. */
@@ -109,6 +110,16 @@ export function directoryOf(cwd: string, root: string): string {
     `Nothing was started: cwd ${path} leads outside the workspace's root ${root}. Start below it, or change directory in a shell.`,
     { field: "cwd", path, root },
   );
+}
+
+/** The kernel does not say whether it was the program or its directory that it did not find, or might not enter: throws for the latter. */
+export function assertNotFor(cwd: string, refusal: unknown): void {
+  if (refusal instanceof AnsweredError || refusal instanceof StartsHeld) return;
+  try {
+    accessSync(`${cwd}/.`, constants.X_OK);
+  } catch (error) {
+    throw invalid("cwd", `${cwd} cannot be used (${error instanceof Error ? error.message : String(error)})`);
+  }
 }
 
 /** A program is given its directory as text, and one that is not quite it would be another or none. */

@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { ReadStream } from "node:tty";
 import { AnsweredError } from "@holdfast/guest-link";
+import { assertNotFor } from "../execution/start-wish.ts";
 import type { TerminalCalls, TerminalSize } from "../libc/terminal-calls.ts";
 import { codeOf, type NotStarted, notStarted } from "../spawn/not-started.ts";
 import type { Pipes } from "../spawn/pipes.ts";
@@ -52,6 +53,7 @@ export async function launchSession(
     const program = await (wish.kind === "terminal" ? onTerminal(wish.size, start, calls) : detached(start, calls));
     return { t: "running", program };
   } catch (error) {
+    assertNotFor(cwd, error);
     return notStarted(command, error, (code, why) => noRoom(wish, code, why));
   }
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { constants, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
@@ -61,7 +61,7 @@ function stage() {
     ids: new SessionIds(directory, "boot"),
     calls,
   });
-  const open = (sessionId: string, clientBound = true) =>
+  const open = (sessionId: string, clientBound = true, cwd = "") =>
     table.open(
       parseOpen(
         create(OpenSessionRequestSchema, {
@@ -70,6 +70,7 @@ function stage() {
           command: "sleep",
           args: ["100"],
           clientBound,
+          cwd,
         }),
       ),
     );
@@ -183,6 +184,19 @@ describe("the record of a session", () => {
     clock.pass(sessionKeptMs);
     begin.reject(Object.assign(new Error("no more processes"), { code: "EAGAIN" }));
     await expect(opening).rejects.toMatchObject({ reason: "SESSION_CAPACITY" });
+    expect(lostIn(directory)).toBeUndefined();
+  });
+
+  it("G16 whose directory goes while it is being opened is refused by that, not told as a program that is missing", async () => {
+    const { open, table, directory, gate } = stage();
+    mkdirSync(join(directory, "sub"));
+    const begin = Promise.withResolvers<void>();
+    gate.open = begin.promise;
+    const opening = open("s", false, "sub");
+    rmSync(join(directory, "sub"), { recursive: true });
+    begin.reject(Object.assign(new Error("no such file or directory"), { code: "ENOENT" }));
+    await expect(opening).rejects.toMatchObject({ reason: "INVALID_REQUEST", metadata: { field: "cwd" } });
+    expect(table.all).toEqual([]);
     expect(lostIn(directory)).toBeUndefined();
   });
 
