@@ -1420,7 +1420,8 @@ export declare const SessionService: GenService<{
   },
   /**
    * A terminal on one stream. The first request is `start`; then input, resizes and signals. Half-closing the requests only says that
-   * no input follows. The stream's end detaches, and the attachment is kept for 60 s; with `persistent: false` it ends the program.
+   * no input follows. The stream's end detaches, and the attachment is kept for 60 s; with `persistent: false` it ends the program
+   * (within 60 s, where the program was still being started).
    *
    * Each `input` is one write: they are numbered one by one from `attached.next_input_sequence` on, written once, also across a lost
    * link to the same guest, and confirmed by `typed`. A client whose stream broke attaches again with its `attachment_id` and goes on
