@@ -156,7 +156,8 @@ export class Execution {
   async end(cause: EndCause, graceMs = cancelGraceDefaultMs, admit = (): void => undefined): Promise<boolean> {
     await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to end.
     const program = this.#program;
-    if (this.#state.t === "ended" || program === undefined) return false;
+    if (program === undefined || (await this.#isOver(program))) return false;
+    if (this.#hasEnded) return false; // During that look: its result may name what was left.
     admit();
     this.expectEnd(cause);
     let survivors: readonly Process[];
@@ -171,6 +172,17 @@ export class Execution {
     void this.#finish(program);
     await this.#leaderGone.promise;
     return true;
+  }
+
+  get #hasEnded(): boolean {
+    return this.#state.t === "ended";
+  }
+
+  /** It has ended, or nothing of it is left and its result is being made: a reader may hold that up, and a look takes its time. */
+  async #isOver(program: Program): Promise<boolean> {
+    if (this.#hasEnded) return true;
+    if (this.#leaderExit === undefined || this.#ending !== undefined || this.#state.t === "unconfirmed") return false;
+    return (await membersOf(program.belonging)).length === 0 && this.#ending === undefined;
   }
 
   /** What ends it from here on, unless it has ended already, is put down to this cause. Nothing is signalled. */
