@@ -42,14 +42,15 @@ function expectWhole(text: string, missing: bigint, typed: readonly Buffer[]): v
   expect(counted).toEqual(Array.from({ length: counted.length }, (_, at) => at + 1));
 }
 
-type Cut = (proxy: CuttingProxy) => Promise<void>;
+type Cut = (proxy: CuttingProxy, typed: Buffer) => Promise<void>;
 
 /** Ways in which a connection may end, each begun before a message is typed. */
 const kinds: readonly (readonly [string, Cut])[] = [
   ["at once", async (proxy) => proxy.cut()],
   ["within a frame's header, there", (proxy) => proxy.cutAfter("there", randomInt(1, 5))],
   ["within a frame's header, back", (proxy) => proxy.cutAfter("back", randomInt(1, 5))],
-  ["somewhere there", (proxy) => proxy.cutAfter("there", randomInt(5, 400))],
+  // Within what the message itself sends: nothing else of any length goes there.
+  ["somewhere there", (proxy, { length }) => proxy.cutAfter("there", randomInt(5, Math.min(400, length + 9)))],
   ["somewhere back", (proxy) => proxy.cutAfter("back", randomInt(5, 400))],
   [
     "between the effect and its acknowledgement",
@@ -86,7 +87,7 @@ async function typeAndCut(
     }
     const kind = kinds[done % kinds.length];
     while (proxy.connections === 0 || !isAttached()) await delay(5); // There is something to be cut.
-    const cut = kind?.[1](proxy);
+    const cut = kind?.[1](proxy, data);
     writes.push(type(data));
     await cut;
     done += 1;
