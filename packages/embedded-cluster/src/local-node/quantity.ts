@@ -1,4 +1,5 @@
-import { isRecord, type JsonRecord, recordOf, textOf } from "./json-shape.ts";
+import { amountOf } from "../quantity.ts";
+import { isRecord, type JsonRecord, recordOf } from "./json-shape.ts";
 import { UnsupportedPodError } from "./unsupported-pod-error.ts";
 
 /** What a container may use at most; undefined where nothing is said. */
@@ -7,32 +8,10 @@ export interface LimitsPlan {
   readonly cpus: number | undefined;
 }
 
-const factors: Readonly<Record<string, number>> = {
-  n: 1e-9,
-  u: 1e-6,
-  m: 1e-3,
-  "": 1,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  P: 1e15,
-  E: 1e18,
-  Ki: 2 ** 10,
-  Mi: 2 ** 20,
-  Gi: 2 ** 30,
-  Ti: 2 ** 40,
-  Pi: 2 ** 50,
-  Ei: 2 ** 60,
-};
-
-/** A Kubernetes quantity as a number, undefined where it is none. */
+/** A quantity of zero or more; undefined where it is none. */
 export function quantityOf(value: unknown): number | undefined {
-  const text = typeof value === "number" ? String(value) : textOf(value);
-  const match = /^\+?(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/.exec(text ?? "");
-  const factor = factors[match?.[3] ?? ""];
-  if (match === null || factor === undefined) return undefined;
-  return Number(match[1]) * 10 ** Number(match[2] ?? 0) * factor;
+  const amount = amountOf(value);
+  return amount >= 0 ? amount : undefined;
 }
 
 /** Reads `resources.limits` of a container. */

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { StatusCause } from "../../../api-status-error.ts";
 import { isObject, type JsonObject, listIn, valueAt } from "../../../json.ts";
+import { amountOf } from "../../../quantity.ts";
 import type { KubeObject } from "../../../resource-api.ts";
 import { forbiddenField, Undecodable, unsupportedValue } from "../../refusals.ts";
 import { goKindOf } from "../go-json.ts";
 import { invalidValue, required } from "../metadata-rules.ts";
-import { amountOf, canonicalQuantity, quantityRule } from "../quantity.ts";
+import { canonicalQuantity, quantityRule } from "../quantity.ts";
 import type { KindRules } from "./kind-rules.ts";
 
 /** Keeps a claim until no pod uses it, as the real cluster's storage-object-in-use protection does. */
