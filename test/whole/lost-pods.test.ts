@@ -1,37 +1,24 @@
-import { execFile } from "node:child_process";
-import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 import { WorkspaceState } from "@holdfast/api/holdfast/v1/common_pb";
-import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
+import { CoreV1Api } from "@kubernetes/client-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { clusterReady, startServiceProcess } from "../../tools/service-process.ts";
-import { dataFolder, eventually, reasonOf, shell as shellIn, startServiceOn } from "./harness.ts";
+import { serviceOnFaultyCluster } from "./faulty-cluster.ts";
+import { eventually, reasonOf, shell as shellIn } from "./harness.ts";
 
-const run = promisify(execFile);
-const tool = join(dirname(dirname(import.meta.dirname)), "tools/cluster-faults.ts");
-
-let folder: Awaited<ReturnType<typeof dataFolder>>;
-let cluster: Awaited<ReturnType<typeof startServiceProcess>>;
-let service: Awaited<ReturnType<typeof startServiceOn>>;
+let stage: Awaited<ReturnType<typeof serviceOnFaultyCluster>>;
+let service: typeof stage.service;
 let pods: CoreV1Api;
 
 beforeAll(async () => {
-  folder = await dataFolder();
-  cluster = await startServiceProcess(["cluster", "--data-dir", folder.path, "--allow-faults"], clusterReady);
-  service = await startServiceOn((cluster.announced[1] ?? "").trim().split(/\s+/));
-  const config = new KubeConfig();
-  config.loadFromFile(join(folder.path, "kubeconfig"));
-  pods = config.makeApiClient(CoreV1Api);
+  stage = await serviceOnFaultyCluster();
+  service = stage.service;
+  pods = stage.config.makeApiClient(CoreV1Api);
 }, 60_000);
 
 afterAll(async () => {
-  await service?.stop();
-  await cluster?.[Symbol.asyncDispose]();
-  await folder?.[Symbol.asyncDispose]();
+  await stage?.[Symbol.asyncDispose]();
 }, 60_000);
 
-const faults = async (...words: string[]): Promise<string> =>
-  (await run(process.execPath, [tool, "--data-dir", folder.path, ...words])).stdout;
+const faults = (...words: string[]): Promise<string> => stage.faults(...words);
 
 const place = (workspaceId: string) => ({ namespace: "default", name: `namzu-ws-${workspaceId}` });
 

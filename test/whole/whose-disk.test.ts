@@ -1,41 +1,28 @@
-import { execFile } from "node:child_process";
-import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 import { Origin, WorkspaceState } from "@holdfast/api/holdfast/v1/common_pb";
 import { CreatePolicy } from "@holdfast/api/holdfast/v1/workspace_pb";
 import { sandboxResource } from "@holdfast/contract";
-import { CoreV1Api, CustomObjectsApi, KubeConfig, PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
+import { CoreV1Api, CustomObjectsApi, PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { clusterReady, startServiceProcess } from "../../tools/service-process.ts";
-import { dataFolder, eventually, reasonOf, shell, startServiceOn } from "./harness.ts";
+import { serviceOnFaultyCluster } from "./faulty-cluster.ts";
+import { eventually, reasonOf, shell } from "./harness.ts";
 
-const run = promisify(execFile);
-const tool = join(dirname(dirname(import.meta.dirname)), "tools/cluster-faults.ts");
-
-let folder: Awaited<ReturnType<typeof dataFolder>>;
-let cluster: Awaited<ReturnType<typeof startServiceProcess>>;
-let service: Awaited<ReturnType<typeof startServiceOn>>;
+let stage: Awaited<ReturnType<typeof serviceOnFaultyCluster>>;
+let service: typeof stage.service;
 let core: CoreV1Api;
 let objects: CustomObjectsApi;
 
 beforeAll(async () => {
-  folder = await dataFolder();
-  cluster = await startServiceProcess(["cluster", "--data-dir", folder.path, "--allow-faults"], clusterReady);
-  service = await startServiceOn((cluster.announced[1] ?? "").trim().split(/\s+/));
-  const config = new KubeConfig();
-  config.loadFromFile(join(folder.path, "kubeconfig"));
-  core = config.makeApiClient(CoreV1Api);
-  objects = config.makeApiClient(CustomObjectsApi);
+  stage = await serviceOnFaultyCluster();
+  service = stage.service;
+  core = stage.config.makeApiClient(CoreV1Api);
+  objects = stage.config.makeApiClient(CustomObjectsApi);
 }, 60_000);
 
 afterAll(async () => {
-  await service?.stop();
-  await cluster?.[Symbol.asyncDispose]();
-  await folder?.[Symbol.asyncDispose]();
+  await stage?.[Symbol.asyncDispose]();
 }, 60_000);
 
-const faults = async (...words: string[]): Promise<string> =>
-  (await run(process.execPath, [tool, "--data-dir", folder.path, ...words])).stdout;
+const faults = (...words: string[]): Promise<string> => stage.faults(...words);
 
 beforeEach(async () => void (await faults("clear")));
 
