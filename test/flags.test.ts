@@ -55,6 +55,7 @@ const refused: readonly (readonly [keyof typeof scripts, readonly string[], stri
   ["conformance", ["--record", "/nowhere/x", "--kubeconfig", "/etc/hostname"], "--record /nowhere/x"],
   ["conformance", ["--nosuch"], "--nosuch"],
   ["test:cluster", ["--nosuch"], "--nosuch"],
+  ["test:cluster", ["--build-minutes", "0"], "--build-minutes must be a whole number from 1 to 1440"],
   ["test:cluster", ["--keep", "--record", "x"], "--record would do nothing beside --keep"],
   ["interleavings", ["--runs", "many"], '--runs must be a whole number from 1 to 2147483647; it is "many"'],
   ["interleavings", ["--seed=-1"], '--seed must be a whole number from 0 to 2147483647; it is "-1"'],

@@ -41,10 +41,12 @@ esac
   vi.stubEnv("HOLDFAST_GO", go);
 }
 
-async function ensured(): Promise<{ programs: ProgramFolder; said: string; builds: number }> {
+async function ensured(
+  signal = new AbortController().signal,
+): Promise<{ programs: ProgramFolder; said: string; builds: number }> {
   const said: string[] = [];
   await writeFile(join(folder, "calls"), "");
-  const programs = await ensurePrograms((line) => void said.push(line));
+  const programs = await ensurePrograms({ signal, say: (line) => void said.push(line) });
   const builds = (await readFile(join(folder, "calls"), "utf8")).split("\n").filter((call) => call === "build").length;
   return { programs, said: said.join("\n"), builds };
 }
@@ -72,6 +74,12 @@ describe("the programs of a real cluster", () => {
     await fakeGo("nothing");
     expect((await ensured()).programs.file("controllerManager")).toBeDefined();
     expect(await readdir(join(folder, "holdfast", "cluster"))).toHaveLength(1); // no draft is left
+  });
+
+  it("leave no draft, and are not tried one by one, when their build is given up", async () => {
+    await fakeGo("kube-controller-manager");
+    await expect(ensured(AbortSignal.abort(new Error("late")))).rejects.toThrow("late");
+    expect(await readdir(join(folder, "holdfast", "cluster"))).toEqual([]);
   });
 
   it("are not to be had without the Go tool, which is said as such", async () => {

@@ -1,10 +1,11 @@
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { copyFile, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { type BuildOptions, goBuild } from "./go-build.ts";
 
 /** The programs of a real cluster, by the name that the Go tool gives each: the last part of its path in go.mod. */
 export const programs = {
@@ -33,11 +34,11 @@ const goMod = readFileSync(join(here, "go.mod"), "utf8");
 const recipe = "1";
 const run = promisify(execFile);
 
-/** Builds what is missing, once per content of go.mod. Says what it does by `say`; throws NoGoError where it cannot. */
-export async function ensurePrograms(say: (line: string) => void): Promise<ProgramFolder> {
+/** Builds what is missing, once per content of go.mod. Says what it does; throws NoGoError where it cannot. */
+export async function ensurePrograms(options: BuildOptions): Promise<ProgramFolder> {
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
   const path = join(cache, "holdfast", "cluster", hashOfVersions());
-  if (!existsSync(join(path, "complete"))) await build(path, say);
+  if (!existsSync(join(path, "complete"))) await build(path, options);
   return {
     path,
     file: (program) => {
@@ -66,7 +67,8 @@ function hashOfVersions(): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-async function build(path: string, say: (line: string) => void): Promise<void> {
+async function build(path: string, options: BuildOptions): Promise<void> {
+  const { say } = options;
   const go = await findGo();
   const began = performance.now();
   say(`building etcd, kube-apiserver, kube-controller-manager and agent-sandbox (once; minutes) into ${path}`);
@@ -74,10 +76,13 @@ async function build(path: string, say: (line: string) => void): Promise<void> {
   await mkdir(draft, { recursive: true });
   try {
     const asked = [...goMod.matchAll(/^\t(\S+)$/gm)].map((match) => match[1] ?? "");
-    const failed = await compile(go, asked, draft).then(
+    const failed = await compile(go, asked, draft, options).then(
       () => [],
       // One that fails must not cost the others: each is tried alone, and what cannot be had is said by whoever needs it.
-      () => eachAlone(go, asked, draft, say),
+      (error: unknown) => {
+        if (options.signal.aborted) throw error;
+        return eachAlone(go, asked, draft, options);
+      },
     );
     await keepManifests(go, draft);
     if (failed.length === 0) await writeFile(join(draft, "complete"), "");
@@ -91,34 +96,25 @@ async function build(path: string, say: (line: string) => void): Promise<void> {
   say(`built in ${((performance.now() - began) / 1000).toFixed(0)} s`);
 }
 
-async function eachAlone(go: string, asked: readonly string[], into: string, say: (line: string) => void) {
+async function eachAlone(go: string, asked: readonly string[], into: string, options: BuildOptions) {
   const failed: string[] = [];
   for (const program of asked) {
-    await compile(go, [program], into).catch((error: unknown) => {
+    await compile(go, [program], into, options).catch((error: unknown) => {
+      if (options.signal.aborted) throw error;
       failed.push(program);
-      say(`${program} could not be built: ${error instanceof Error ? error.message : error}`);
+      options.say(`${program} could not be built: ${error instanceof Error ? error.message : error}`);
     });
   }
   return failed;
 }
 
-async function compile(go: string, what: readonly string[], into: string): Promise<void> {
+function compile(go: string, what: readonly string[], into: string, options: BuildOptions): Promise<void> {
   // What a release build stamps: the server tells it as its version, and clients compare it.
   const [major = "", minor = ""] = versions.kubernetes.slice(1).split(".");
   const stamps = { gitVersion: versions.kubernetes, gitMajor: major, gitMinor: minor };
   const stamped = Object.entries(stamps).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
   const flags = ["-buildvcs=false", "-trimpath", "-ldflags", ["-s", "-w", ...stamped].join(" ")];
-  const child = spawn(go, ["build", ...flags, "-o", `${into}/`, ...what], {
-    cwd: here,
-    env: { ...process.env, CGO_ENABLED: "0", GOWORK: "off" },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  let said = "";
-  child.stderr.on("data", (chunk: Buffer) => {
-    said = (said + chunk.toString()).slice(-4_000);
-  });
-  const code = await new Promise((resolve, reject) => child.once("error", reject).once("close", resolve));
-  if (code !== 0) throw new Error(`go build ended with ${code}: ${said.trim()}`);
+  return goBuild(go, [...flags, "-o", `${into}/`, ...what], here, options);
 }
 
 /** The custom resources and the rights of the controller, from the very source that it is built from. */

@@ -47,6 +47,9 @@ function runTests(cluster: RealCluster, signal: AbortSignal, env: MarkedEnvironm
   return runKept(process.execPath, argv, signal, { ...env, HOLDFAST_TEST_KUBECONFIG: cluster.kubeconfigPath });
 }
 
+/** A step takes minutes; one that takes this long has come to a stand. */
+const stepMs = 20 * 60_000;
+
 /** Runs every step, whatever became of those before, and answers 0 only if all did. */
 export async function runSteps(
   steps: readonly Step[],
@@ -58,10 +61,12 @@ export async function runSteps(
   for (const { name, run } of steps) {
     if (signal.aborted) return 130;
     const began = performance.now();
-    const ended = await run(signal);
+    const late = AbortSignal.timeout(stepMs);
+    const ended = await run(AbortSignal.any([signal, late]));
     code = Math.max(code, ended === 0 ? 0 : 1);
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
-    results.push(`${name}: ${ended === 0 ? "passed" : `FAILED (exit code ${ended})`} in ${seconds} s`);
+    const why = late.aborted ? "ended, for it took too long" : `exit code ${ended}`;
+    results.push(`${name}: ${ended === 0 ? "passed" : `FAILED (${why})`} in ${seconds} s`);
   }
   for (const result of results) say(result);
   return signal.aborted ? 130 : code;
