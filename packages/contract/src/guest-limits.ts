@@ -79,6 +79,8 @@ export const flushTimeoutMaxMs = 10 * 60_000;
 export const sessionsMax = 64;
 /** Arguments of one session's program: those of all sessions have to fit one list. */
 export const sessionArgsMaxBytes = 48 * 1024;
+/** Environments of sessions whose programs are being started, in all. */
+export const sessionEnvironmentsMaxBytes = 64 * 1024 * 1024;
 /** Output that a session keeps. */
 export const sessionRingMaxBytes = 1024 * 1024;
 /** How long an ended session is kept. */

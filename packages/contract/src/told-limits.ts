@@ -53,6 +53,7 @@ export const toldLimits: Readonly<Record<string, number>> = {
 
   sessions_max: guest.sessionsMax,
   session_args_max_bytes: guest.sessionArgsMaxBytes,
+  session_environments_max_bytes: guest.sessionEnvironmentsMaxBytes,
   session_ring_max_bytes: guest.sessionRingMaxBytes,
   session_input_max_bytes: guest.sessionInputMaxBytes,
   session_read_max_bytes: guest.sessionReadMaxBytes,

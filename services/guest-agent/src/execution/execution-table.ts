@@ -9,6 +9,7 @@ import {
 } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Quiet } from "../disk/quiet.ts";
+import { argCostBytes, environmentBytesOf } from "./environment-bytes.ts";
 import { Execution } from "./execution.ts";
 import { InputBudget, type KeptInput } from "./input-budget.ts";
 import type { LaunchNeeds } from "./launch.ts";
@@ -93,7 +94,7 @@ export class ExecutionTable {
     wish: StartWish,
     cwd: string,
   ): Promise<{ readonly execution: Execution; readonly joined: false }> {
-    const environmentBytes = environmentBytesOf(wish);
+    const environmentBytes = environmentBytesOf(wish.env);
     this.#makeRoom(requestBytesOf(wish) + environmentBytes);
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const execution = new Execution(wish, `${markerName}=${marker}`, {
@@ -207,20 +208,9 @@ export class ExecutionTable {
   }
 }
 
-/** What an argument costs beside its bytes. */
-const argCostBytes = 24;
-
 /** What a record keeps of its request. */
 function requestBytesOf({ command, args }: StartWish): number {
   return args.reduce((sum, arg) => sum + Buffer.byteLength(arg) + argCostBytes, Buffer.byteLength(command));
-}
-
-/** What a start holds besides until it is settled, which may be long where starts wait for each other. */
-function environmentBytesOf({ env }: StartWish): number {
-  return Object.entries(env).reduce(
-    (sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value) + argCostBytes,
-    0,
-  );
 }
 
 function tooMany(): AnsweredError {

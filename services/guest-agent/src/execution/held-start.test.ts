@@ -5,6 +5,7 @@ import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { DiskService } from "@holdfast/api/holdfast/guest/v1/disk_pb";
 import { EndCause, ExecutionService, OnDisconnect } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { SessionService } from "@holdfast/api/holdfast/guest/v1/session_pb";
+import { sessionEnvironmentsMaxBytes } from "@holdfast/contract";
 import type { GuestLink } from "@holdfast/guest-link";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AgentProcess, agentProcess, soon } from "../testing/agent-process.testing.ts";
@@ -218,6 +219,25 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     expect(await run.end()).toBe(0);
     for (const { over } of waiting) expect(await over).toMatchObject({ reason: "INVALID_REQUEST" }); // E2BIG.
     expect(await refusalOf(start(link, "w19", { command: "true", env }))).toMatchObject({ reason: "INVALID_REQUEST" });
+  });
+
+  it("environments of sessions that wait for their turn are bounded together, and let go with the start", async () => {
+    const { link } = await agentProcess();
+    const held = await heldProgram("exit 0");
+    const run = await start(link, "held", { command: held.path });
+    await held.reached;
+    const env = { LARGE: "x".repeat(3_500_000) }; // More than the kernel takes; 64 MiB are room for 19 of them.
+    const open = (id: string) => openTerminal(link, id, { command: "true", env }).catch((error) => error);
+    const waiting = Array.from({ length: 19 }, (_, at) => open(`w${at}`));
+    expect(await open("w19")).toMatchObject({
+      reason: "SESSION_CAPACITY",
+      metadata: { setting: "sessionEnvironmentsMaxBytes", limit: String(sessionEnvironmentsMaxBytes) },
+    });
+    held.release();
+    expect(await run.end()).toBe(0);
+    for (const refusal of await Promise.all(waiting)) expect(refusal).toMatchObject({ reason: "INVALID_REQUEST" }); // E2BIG.
+    expect(await open("w19")).toMatchObject({ reason: "INVALID_REQUEST" });
+    expect((await link.call(SessionService.method.listSessions, {}, { within: soon() })).sessions).toEqual([]);
   });
 
   it("G6 a SIGKILL of the agent leaves an id that is LOST, and is not run again", async () => {

@@ -1,8 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, orAborted } from "@holdfast/async";
-import { type SessionId, sessionKeptMs, sessionRingMaxBytes, sessionsMax } from "@holdfast/contract";
+import {
+  type SessionId,
+  sessionEnvironmentsMaxBytes,
+  sessionKeptMs,
+  sessionRingMaxBytes,
+  sessionsMax,
+} from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { Quiet } from "../disk/quiet.ts";
+import { environmentBytesOf } from "../execution/environment-bytes.ts";
 import { LogBudget } from "../execution/log-budget.ts";
 import { directoryOf } from "../execution/start-wish.ts";
 import { loadKoffi } from "../libc/koffi.ts";
@@ -49,6 +56,8 @@ export class SessionTable {
   readonly #cancelExpiry = new Map<Session, () => void>();
   /** Of which the program is being started: it may run already, so they are told as running. */
   readonly #opening = new Map<SessionId, { readonly session: Session; readonly settled: Promise<void> }>();
+  /** Of the environments of those that are being opened. */
+  #environmentBytes = 0;
   /** Each ring is bounded by itself; together they cannot exceed this. */
   readonly #budget = new LogBudget(sessionsMax * sessionRingMaxBytes);
 
@@ -111,12 +120,14 @@ export class SessionTable {
       });
     }
     const cwd = directoryOf(wish.cwd, workspaceRoot);
-    this.#assertRoom();
+    const environmentBytes = environmentBytesOf(wish.env);
+    this.#assertRoom(environmentBytes);
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const session = new Session(wish, `${markerName}=${marker}`, { clock, calls, budget: this.#budget });
     // The former one keeps its place until the new one runs: what it wrote can be read as long as nothing took its place.
     const settled = Promise.withResolvers<void>();
     this.#opening.set(wish.id, { session, settled: settled.promise });
+    this.#environmentBytes += environmentBytes;
     let takeBack = (): void => undefined;
     try {
       takeBack = ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
@@ -126,6 +137,7 @@ export class SessionTable {
       if (!this.#sessions.has(wish.id)) takeBack(); // There was no former one, or its time is over.
       throw error;
     } finally {
+      this.#environmentBytes -= environmentBytes;
       this.#opening.delete(wish.id);
       settled.resolve(); // Whoever waits goes on after the steps that follow this one.
     }
@@ -144,13 +156,9 @@ export class SessionTable {
     );
   }
 
-  #assertRoom(): void {
-    if (this.running.length < sessionsMax) return;
-    throw new AnsweredError(
-      "SESSION_CAPACITY",
-      `Nothing was started: the guest already runs ${sessionsMax} sessions (sessionsMax). End one.`,
-      { limit: String(sessionsMax), setting: "sessionsMax" },
-    );
+  #assertRoom(environmentBytes: number): void {
+    if (this.running.length >= sessionsMax) throw tooMany();
+    if (this.#environmentBytes + environmentBytes > sessionEnvironmentsMaxBytes) throw tooLong(environmentBytes);
   }
 
   /** Of those that have ended, the one that did first goes. */
@@ -173,4 +181,21 @@ export class SessionTable {
     this.#cancelExpiry.delete(session);
     session.dispose();
   }
+}
+
+function tooMany(): AnsweredError {
+  return new AnsweredError(
+    "SESSION_CAPACITY",
+    `Nothing was started: the guest already runs ${sessionsMax} sessions (sessionsMax). End one.`,
+    { limit: String(sessionsMax), setting: "sessionsMax" },
+  );
+}
+
+function tooLong(bytes: number): AnsweredError {
+  return new AnsweredError(
+    "SESSION_CAPACITY",
+    `Nothing was started: its environment of ${bytes} bytes does not fit beside those of sessions that wait to be opened, of the ` +
+      `${sessionEnvironmentsMaxBytes} bytes that there are for them (sessionEnvironmentsMaxBytes). Try again when those are open, or pass a file.`,
+    { limit: String(sessionEnvironmentsMaxBytes), setting: "sessionEnvironmentsMaxBytes" },
+  );
 }

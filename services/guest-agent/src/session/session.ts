@@ -26,6 +26,7 @@ export interface SessionNeeds {
 
 /** One program that outlives its connections: what it writes, who reads it, its end. */
 export class Session {
+  /** Without its environment, which is let go once the program has it. */
   readonly wish: SessionWish;
   readonly log: OutputLog;
   readonly attachments: Attachments;
@@ -47,7 +48,7 @@ export class Session {
 
   /** `marker`: an environment entry that only this session's processes inherit, `NAME=value`. */
   constructor(wish: SessionWish, marker: string, needs: SessionNeeds) {
-    this.wish = wish;
+    this.wish = { ...wish, env: {} };
     this.#marker = marker;
     this.#needs = needs;
     this.size = wish.size;
