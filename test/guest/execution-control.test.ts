@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { Deadline, systemClock } from "@holdfast/async";
 import { bootIdOf, holderEpochFrom } from "@holdfast/contract";
 import { type ExecutionEvent, LeaveRunning } from "@holdfast/workspace";
 import { describe, expect, it } from "vitest";
+import { eventually } from "../../packages/guest-link/src/loopback.testing.ts";
 import { faultProxy } from "./fault-proxy.ts";
 import { clientOf, delivered, guestProcess, idOf, scriptOf } from "./guest-process.ts";
 
@@ -17,13 +17,6 @@ const attachTo = (id: string, fromOffset = 0) => ({
   expectedBootId: undefined,
 });
 const cancelOf = (id: string) => ({ executionId: idOf(id), graceMs: undefined, expectedBootId: undefined });
-
-async function eventually(holds: () => boolean): Promise<void> {
-  for (const within = soon(); !holds(); ) {
-    within.throwIfOver();
-    await delay(10);
-  }
-}
 
 /** Reads on until output has come up to an offset. */
 async function readUpTo(run: AsyncIterator<ExecutionEvent>, offset: number): Promise<void> {

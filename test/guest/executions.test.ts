@@ -1,23 +1,16 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { Deadline, systemClock } from "@holdfast/async";
 import { outputChunkMaxBytes, podUidOf, reattachWindowMs } from "@holdfast/contract";
 import { ManualClock } from "@holdfast/testkit";
 import { GuestLost, GuestNotReached } from "@holdfast/workspace";
 import { describe, expect, it } from "vitest";
+import { eventually } from "../../packages/guest-link/src/loopback.testing.ts";
 import { faultProxy } from "./fault-proxy.ts";
-import { clientOf, delivered, guestProcess, host, scriptOf } from "./guest-process.ts";
+import { clientOf, delivered, guestProcess, host, idOf, scriptOf } from "./guest-process.ts";
 
 const never = new AbortController().signal;
 const soon = () => new Deadline(systemClock, 5_000);
-
-async function eventually(holds: () => boolean): Promise<void> {
-  for (const within = soon(); !holds(); ) {
-    within.throwIfOver();
-    await delay(10);
-  }
-}
 
 describe("a command through the client", () => {
   it("yields started, output, exited; chunks are within the limit of a message", async () => {
@@ -36,7 +29,8 @@ describe("a command through the client", () => {
   it("B04 is whole for a slow reader", async () => {
     const { address } = await guestProcess();
     const guest = clientOf(address);
-    const run = await delivered(guest.execute(scriptOf("slow", "seq 1 300000"), never), () => delay(5));
+    const letsOthersGoFirst = () => guest.health(soon());
+    const run = await delivered(guest.execute(scriptOf("slow", "seq 1 300000"), never), letsOthersGoFirst);
     const expected = Array.from({ length: 300_000 }, (_, at) => `${at + 1}\n`).join("");
     expect(run.bytes.equals(Buffer.from(expected))).toBe(true);
     expect(run.gapBytes).toBe(0);
@@ -114,19 +108,31 @@ describe("a lost link", () => {
   });
 
   it("B07 is waited out: no exit is reported without a real one", async () => {
-    const { address } = await guestProcess();
+    const { address, root } = await guestProcess();
     const proxy = await faultProxy(address);
     const guest = clientOf(proxy.address);
-    const run = await delivered(
-      guest.execute(scriptOf("outage", "echo before; sleep 2; echo after"), never),
-      (event) => {
-        if (event.t !== "output" || event.offset > 0) return;
-        proxy.refuse(true);
-        setTimeout(() => proxy.refuse(false), 1_000);
-      },
-    );
+    const line = "echo before; until [ -e go ]; do sleep 0.02; done; echo after; exit 6";
+    const began = Promise.withResolvers<void>();
+    let isOver = false;
+    const running = delivered(guest.execute(scriptOf("outage", line), never), (event) => {
+      if (event.t === "output") began.resolve();
+    }).finally(() => {
+      isOver = true;
+    });
+    await began.promise;
+    proxy.refuse(true);
+    await eventually(() => proxy.refused >= 3);
+    expect(isOver).toBe(false);
+    writeFileSync(join(root, "go"), "");
+    const direct = clientOf(address).executions;
+    await expect.poll(async () => (await direct.get(idOf("outage"), soon())).execution.exit).toBeDefined();
+    const refused = proxy.refused;
+    await eventually(() => proxy.refused > refused);
+    expect(isOver).toBe(false);
+    proxy.refuse(false);
+    const run = await running;
     expect(run.bytes.toString()).toBe("before\nafter\n");
-    expect(run.exit.ranMs).toBeGreaterThan(1_900);
+    expect(run.exit.status).toEqual({ t: "code", code: 6 });
   });
 
   it("B33 starts the command once although every answer to the start was lost", async () => {
@@ -158,7 +164,6 @@ describe("a lost link", () => {
     });
     let passedMs = 0;
     while (failure === undefined) {
-      await delay(1);
       await clock.advance(100);
       passedMs += 100;
     }

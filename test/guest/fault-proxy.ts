@@ -10,6 +10,8 @@ export interface FaultProxy {
   cut(): void;
   /** Ends every connection, and every new one, until told otherwise. */
   refuse(refusing: boolean): void;
+  /** Connections refused so far. */
+  readonly refused: number;
   /** Cuts each stream when the guest first answers on it, after it was opened and before the answer is passed on. */
   loseAnswers(losing: boolean): void;
   /** Answers lost so far. */
@@ -21,8 +23,10 @@ export async function faultProxy(guest: GuestAddress): Promise<FaultProxy> {
   let refusing = false;
   let losing = false;
   let lost = 0;
+  let refused = 0;
   const server = createServer((near) => {
     if (refusing) {
+      refused += 1;
       near.resetAndDestroy();
       return;
     }
@@ -72,6 +76,9 @@ export async function faultProxy(guest: GuestAddress): Promise<FaultProxy> {
     },
     loseAnswers(now) {
       losing = now;
+    },
+    get refused() {
+      return refused;
     },
     get lost() {
       return lost;

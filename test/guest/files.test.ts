@@ -4,6 +4,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 
 import { describe, expect, it, onTestFinished } from "vitest";
+import { eventually } from "../../packages/guest-link/src/loopback.testing.ts";
 import { all, never, pathsOf, reads, reasonOf, repeated, soon, walks, writes } from "./file-calls.ts";
 import { clientOf, type GuestProcess, guestProcess } from "./guest-process.ts";
 
@@ -13,13 +14,6 @@ async function guestFiles() {
 }
 
 const descriptorsOf = (guest: GuestProcess): number => fs.readdirSync(`/proc/${guest.child.pid}/fd`).length;
-
-async function eventually(holds: () => boolean): Promise<void> {
-  for (const within = soon(); !holds(); ) {
-    within.throwIfOver();
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 describe("writing", () => {
   it("B60 keeps every byte: all 256 values, an empty file, 20 MB at random, in pieces of any size", async () => {

@@ -67,7 +67,7 @@ function endProcessesIn(root: string): void {
 }
 
 /** A client of a guest at an address, for one test. */
-export function clientOf(address: GuestAddress, clock = systemClock): Guest {
+export function clientOf(address: GuestAddress, clock = systemClock): LinkedGuest {
   const guest = guestDialler(clock).guest(address);
   onTestFinished(() => guest.close());
   return guest;

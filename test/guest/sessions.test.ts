@@ -179,7 +179,6 @@ describe("a session, followed", () => {
     });
     let passedMs = 0;
     for (; failure === undefined; passedMs += 250) {
-      await new Promise((resolve) => setTimeout(resolve, 2));
       await clock.advance(250);
     }
     expect(failure).toMatchObject({ reason: "SESSION_DETACHED", metadata: { session_id: "s", offset: "4" } });
