@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { quiesceScanMs } from "@holdfast/contract";
-import { isGone, type Process, readProcess } from "../execution/processes.ts";
+import { isGone, type Process, readProcess, signalProcess } from "../execution/processes.ts";
 import type { ProcessScope } from "./process-scope.ts";
 
 export interface StoppedProcess {
@@ -56,8 +56,6 @@ export async function stopPrograms(
   }
 }
 
-type Sent = "sent" | "gone" | "denied";
-
 class StopRun {
   readonly #scope: ProcessScope;
   readonly #endsAtMs: number;
@@ -81,7 +79,7 @@ class StopRun {
       const fresh = this.#reachable().filter((found) => !frozen.has(keyOf(found)));
       if (fresh.length === 0) break;
       for (const found of fresh) {
-        const sent = send(found, "SIGSTOP");
+        const sent = signalProcess(found, "SIGSTOP");
         if (sent === "denied") this.#denied.set(keyOf(found), found);
         if (sent !== "sent") continue;
         frozen.set(keyOf(found), found);
@@ -93,7 +91,7 @@ class StopRun {
 
   sendAll(targets: readonly Process[], signal: "SIGTERM" | "SIGCONT" | "SIGKILL"): void {
     for (const target of targets) {
-      const sent = send(target, signal);
+      const sent = signalProcess(target, signal);
       if (signal === "SIGCONT") this.#frozen.delete(keyOf(target));
       else if (sent === "sent") {
         this.#stopped.set(keyOf(target), { pid: target.pid, name: target.name, lastSignal: signal });
@@ -115,7 +113,7 @@ class StopRun {
 
   /** Lets go on whatever is still frozen. */
   thaw(): void {
-    for (const found of this.#frozen.values()) send(found, "SIGCONT");
+    for (const found of this.#frozen.values()) signalProcess(found, "SIGCONT");
     this.#frozen.clear();
   }
 
@@ -142,18 +140,4 @@ const keyOf = ({ pid, startTicks }: Process): string => `${pid}/${startTicks}`;
 function lives(seen: Process): boolean {
   const now = readProcess(seen.pid);
   return now !== undefined && !isGone(now) && now.startTicks === seen.startTicks;
-}
-
-/** Signals a process unless its pid has been reused since it was seen. */
-function send(seen: Process, signal: NodeJS.Signals): Sent {
-  if (!lives(seen)) return "gone";
-  try {
-    process.kill(seen.pid, signal);
-    return "sent";
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "EPERM") return "denied";
-    if (code === "ESRCH") return "gone";
-    throw error;
-  }
 }

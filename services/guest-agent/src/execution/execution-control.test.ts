@@ -1,15 +1,17 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { ExecutionService, OnDisconnect } from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import { SessionService } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import { Deadline, systemClock } from "@holdfast/async";
 import { executionListArgsMaxBytes, stdinWriteMaxBytes } from "@holdfast/contract";
 import type { GuestLink } from "@holdfast/guest-link";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { agentProcess, eventually, soon } from "../testing/agent-process.testing.ts";
 import { attach, cancel, refusalOf, script, start } from "../testing/followed-execution.testing.ts";
+import { attachTo, openScript } from "../testing/followed-session.testing.ts";
 
 const { getExecution, listExecutions, signalExecution, writeStdin } = ExecutionService.method;
 
@@ -324,3 +326,72 @@ describe("a client that leaves its command running", () => {
     expect(observer.exited).toBeUndefined();
   });
 });
+
+const uid = 1_001;
+
+/** An agent without privileges, and how a program in it becomes another user's: the arguments before the program's own. */
+async function unprivileged() {
+  const agent = await agentProcess({}, uid);
+  const tool = join(agent.root, "as-root");
+  copyFileSync("/usr/bin/setpriv", tool);
+  chmodSync(tool, 0o4755);
+  return { ...agent, asRoot: `${tool} --reuid 0 --regid 0 --clear-groups` };
+}
+
+describe.runIf(process.getuid?.() === 0 && existsSync("/usr/bin/setpriv"))(
+  "a signal that the guest's user may not send",
+  () => {
+    it("is refused by name with what it did not reach, and nothing was signalled", async () => {
+      const { link, asRoot } = await unprivileged();
+      const run = await script(link, "roots", `exec ${asRoot} sh -c 'echo ready; exec sleep 60'`);
+      await run.until(() => run.text === "ready\n");
+      const refused = await refusal(signal(link, "roots", "KILL"));
+      expect(refused).toMatchObject({
+        reason: "INVALID_REQUEST",
+        metadata: { field: "signal", cause: "EPERM", not_reached: expect.stringMatching(`^${run.started?.pid} `) },
+      });
+      expect(readFileSync(`/proc/${run.started?.pid}/stat`, "utf8")).toMatch(/\) S /);
+    });
+
+    it("reaches those of the group that it may be sent to, and is a success then", async () => {
+      const { link, asRoot } = await unprivileged();
+      const run = await script(
+        link,
+        "both",
+        `trap 'echo heard' USR1; ${asRoot} sh -c 'trap "" USR1; echo ready; exec sleep 60' & while :; do sleep 0.01; done`,
+      );
+      await run.until(() => run.text.includes("ready\n"));
+      expect(await signal(link, "both", "USR1")).toMatchObject({ alreadyEnded: false });
+      await run.until(() => run.text.includes("heard\n"));
+    });
+
+    it("is refused likewise where only what the command left behind is another user's", async () => {
+      const { link, asRoot } = await unprivileged();
+      const run = await script(link, "left", `${asRoot} sh -c 'echo ready; exec sleep 60' & exit 0`, {
+        drain: { seconds: 60n },
+      });
+      await run.until(() => run.text === "ready\n");
+      await eventually(() => !existsSync(`/proc/${run.started?.pid}`));
+      expect(await refusal(signal(link, "left", "TERM"))).toMatchObject({
+        reason: "INVALID_REQUEST",
+        metadata: { cause: "EPERM", not_reached: expect.stringMatching(/^\d+ \(\w+\)$/) },
+      });
+    });
+
+    it("is refused likewise by a terminal's foreground group", async () => {
+      const { link, asRoot } = await unprivileged();
+      await openScript(link, "roots", `exec ${asRoot} sh -c 'echo ready; exec sleep 60'`);
+      const terminal = await attachTo(link, "roots");
+      await terminal.until(() => terminal.text.includes("ready"));
+      const sent = link.call(
+        SessionService.method.signalSession,
+        { sessionId: "roots", signal: "INT" },
+        { within: soon() },
+      );
+      expect(await refusal(sent)).toMatchObject({
+        reason: "INVALID_REQUEST",
+        metadata: { field: "signal", cause: "EPERM", not_reached: expect.stringMatching(/^\d+ \(\w+\)$/) },
+      });
+    });
+  },
+);

@@ -44,14 +44,26 @@ export function isGone(process: Process | undefined): boolean {
   return process === undefined || process.state === "Z" || process.state === "X";
 }
 
+/** What became of a signal. `denied`: the process is another user's. */
+export type Sent = "sent" | "gone" | "denied";
+
 /** Signals a process unless its pid has been reused since it was seen. */
-export function signalProcess(seen: Process, signal: NodeJS.Signals): void {
+export function signalProcess(seen: Process, signal: NodeJS.Signals): Sent {
   const now = readProcess(seen.pid);
-  if (isGone(now) || now?.startTicks !== seen.startTicks) return;
+  if (isGone(now) || now?.startTicks !== seen.startTicks) return "gone";
+  return send(seen.pid, signal);
+}
+
+/** Signals a process, or a process group by its negative number: `sent` where it reached any of it. */
+export function send(pid: number, signal: NodeJS.Signals): Sent {
   try {
-    process.kill(seen.pid, signal);
-  } catch {
-    // Gone meanwhile, or not ours to signal: the scan that follows says which.
+    process.kill(pid, signal);
+    return "sent";
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "EPERM") return "denied";
+    if (code === "ESRCH") return "gone";
+    throw error;
   }
 }
 

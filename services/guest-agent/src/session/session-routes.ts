@@ -17,6 +17,8 @@ import {
 } from "@holdfast/contract";
 import { type AgentStream, AnsweredError, type CallContext, type Router } from "@holdfast/guest-link";
 import { membersOf } from "../execution/members.ts";
+import { send } from "../execution/processes.ts";
+import { notPermitted } from "../execution/signal-group.ts";
 import { parseSignal } from "../execution/signals.ts";
 import { invalid } from "../execution/start-wish.ts";
 import { expectBoot } from "../expect-boot.ts";
@@ -170,11 +172,9 @@ async function signalForeground(session: Session, request: SignalSessionRequest,
   const members = await membersOf(belonging);
   if (!members.some((member) => member.group === group && member.session === belonging.leader)) return;
   admit();
-  try {
-    process.kill(-group, signal);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error; // Gone in this very moment.
-  }
+  if (send(-group, signal) !== "denied") return;
+  const inGroup = members.filter((member) => member.group === group);
+  throw notPermitted(signal, inGroup);
 }
 
 async function read(
