@@ -130,11 +130,36 @@ export declare type PodFacts = Message<"holdfast.v1.PodFacts"> & {
   restartCount: number;
 
   /**
-   * The last end of the agent's container in this pod, as "Error (exit code 137)"; empty when it never ended.
+   * The last end of the agent's container in this pod, for people, as "OOMKilled, exit 137 at 2026-01-01T00:00:00Z"; empty when the cluster
+   * tells of none.
    *
    * @generated from field: string last_termination = 5;
    */
   lastTermination: string;
+
+  /**
+   * The same end for programs; absent when the cluster tells of none.
+   *
+   * @generated from field: holdfast.v1.ContainerTermination termination = 6;
+   */
+  termination?: ContainerTermination | undefined;
+
+  /**
+   * How full the workspace's disk is, as the guest sees it at this call. Only on GetWorkspace with `include_health`, of a workspace that
+   * is open here, and where the guest could tell: absent means not known, as where the file system does not answer in time, does not say
+   * how large it is, or where the agent is older than this field.
+   *
+   * @generated from field: holdfast.v1.DiskUse disk = 7;
+   */
+  disk?: DiskUse | undefined;
+
+  /**
+   * What the agent's container uses of its memory, with everything that runs in it. Only where `disk` could be, and where the agent has
+   * a control group of memory that it can read and in which it sees no process but its own pod's: absent means not known.
+   *
+   * @generated from field: holdfast.v1.MemoryUse memory = 8;
+   */
+  memory?: MemoryUse | undefined;
 };
 
 /**
@@ -142,6 +167,123 @@ export declare type PodFacts = Message<"holdfast.v1.PodFacts"> & {
  * Use `create(PodFactsSchema)` to create a new message.
  */
 export declare const PodFactsSchema: GenMessage<PodFacts>;
+
+/**
+ * How a container ended.
+ *
+ * @generated from message holdfast.v1.ContainerTermination
+ */
+export declare type ContainerTermination = Message<"holdfast.v1.ContainerTermination"> & {
+  /**
+   * The cluster's word for it, as "OOMKilled", "Error" or "Completed"; empty when it gave none. "ContainerStatusUnknown": nobody saw it.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * Its exit code, 128 + n where signal n ended it; absent when the cluster gave none. Beside "ContainerStatusUnknown" it is the
+   * cluster's stand-in.
+   *
+   * @generated from field: optional int32 exit_code = 2;
+   */
+  exitCode?: number | undefined;
+
+  /**
+   * When it ended, by the node's clock, in whole seconds; absent when the cluster gave no time.
+   *
+   * @generated from field: google.protobuf.Timestamp finished_at = 3;
+   */
+  finishedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.ContainerTermination.
+ * Use `create(ContainerTerminationSchema)` to create a new message.
+ */
+export declare const ContainerTerminationSchema: GenMessage<ContainerTermination>;
+
+/**
+ * The file system that the workspace's root is on. It may be shared with others, as a directory of a larger disk is.
+ *
+ * @generated from message holdfast.v1.DiskUse
+ */
+export declare type DiskUse = Message<"holdfast.v1.DiskUse"> & {
+  /**
+   * Its size.
+   *
+   * @generated from field: uint64 total_bytes = 1;
+   */
+  totalBytes: bigint;
+
+  /**
+   * What is in use, by whomever.
+   *
+   * @generated from field: uint64 used_bytes = 2;
+   */
+  usedBytes: bigint;
+
+  /**
+   * What a program without privileges can still write. Less than total minus used where the file system keeps a reserve.
+   *
+   * @generated from field: uint64 available_bytes = 3;
+   */
+  availableBytes: bigint;
+
+  /**
+   * How many files it can hold; absent where it has no such bound, or does not say.
+   *
+   * @generated from field: optional uint64 total_inodes = 4;
+   */
+  totalInodes?: bigint | undefined;
+
+  /**
+   * How many it holds; absent where `total_inodes` is. A disk with all of them in use is full, whatever its bytes say.
+   *
+   * @generated from field: optional uint64 used_inodes = 5;
+   */
+  usedInodes?: bigint | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.DiskUse.
+ * Use `create(DiskUseSchema)` to create a new message.
+ */
+export declare const DiskUseSchema: GenMessage<DiskUse>;
+
+/**
+ * What a control group is charged for.
+ *
+ * @generated from message holdfast.v1.MemoryUse
+ */
+export declare type MemoryUse = Message<"holdfast.v1.MemoryUse"> & {
+  /**
+   * All of it, with the pages of files that the kernel keeps while nobody else needs their room.
+   *
+   * @generated from field: uint64 used_bytes = 1;
+   */
+  usedBytes: bigint;
+
+  /**
+   * The same without file pages that were not used lately, as `kubectl top` counts; absent when the kernel does not say.
+   *
+   * @generated from field: optional uint64 working_set_bytes = 2;
+   */
+  workingSetBytes?: bigint | undefined;
+
+  /**
+   * Beyond this the kernel ends programs of the container (OOMKilled); absent where no limit is set, or it cannot be read.
+   *
+   * @generated from field: optional uint64 limit_bytes = 3;
+   */
+  limitBytes?: bigint | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.MemoryUse.
+ * Use `create(MemoryUseSchema)` to create a new message.
+ */
+export declare const MemoryUseSchema: GenMessage<MemoryUse>;
 
 /**
  * What the guest agent says of itself.
@@ -254,7 +396,9 @@ export declare type Workspace = Message<"holdfast.v1.Workspace"> & {
   pod?: PodFacts | undefined;
 
   /**
-   * Executions that this process follows for its callers.
+   * Calls on executions that this process holds open for its callers right now, from when the guest is asked to the call's end: Execute,
+   * ExecuteInteractive, RunCommand, AttachExecution. Two that follow one execution count twice; a command that nobody follows through
+   * this process does not count, though it runs. Of this process alone, whether or not the workspace is open here.
    *
    * @generated from field: uint32 live_executions = 10;
    */
@@ -282,6 +426,21 @@ export declare type Workspace = Message<"holdfast.v1.Workspace"> & {
    * @generated from field: bool template_current = 13;
    */
   templateCurrent: boolean;
+
+  /**
+   * Attachments to sessions that this process holds for its callers right now, counted as `live_executions`: AttachTerminal and Terminal.
+   * ListSessions tells the sessions of the guest, attached to or not.
+   *
+   * @generated from field: uint32 live_sessions = 14;
+   */
+  liveSessions: number;
+
+  /**
+   * Connections to ports that this process holds for its callers right now, counted as `live_executions`: Connect.
+   *
+   * @generated from field: uint32 live_ports = 15;
+   */
+  livePorts: number;
 };
 
 /**

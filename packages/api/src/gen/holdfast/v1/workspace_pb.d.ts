@@ -146,7 +146,8 @@ export declare type GetWorkspaceRequest = Message<"holdfast.v1.GetWorkspaceReque
   workspaceId: string;
 
   /**
-   * Also ask its guest, when the workspace is open here. No answer within 2 s: `health` is absent.
+   * Also ask its guest, when the workspace is open here: for `health`, and for `disk` and `memory` of the pod. No answer within 2 s: all
+   * three are absent. Without it, and for a workspace that is not open here, no guest is asked.
    *
    * @generated from field: bool include_health = 2;
    */

@@ -14,6 +14,12 @@ export declare const file_holdfast_guest_v1_agent: GenFile;
  * @generated from message holdfast.guest.v1.HealthRequest
  */
 export declare type HealthRequest = Message<"holdfast.guest.v1.HealthRequest"> & {
+  /**
+   * Also look at disk and memory.
+   *
+   * @generated from field: bool include_use = 1;
+   */
+  includeUse: boolean;
 };
 
 /**
@@ -89,6 +95,13 @@ export declare type HealthResponse = Message<"holdfast.guest.v1.HealthResponse">
    * @generated from field: bool quiet = 9;
    */
   quiet: boolean;
+
+  /**
+   * Absent unless it was asked for; what could not be learned is absent in it.
+   *
+   * @generated from field: holdfast.guest.v1.ResourceUse use = 10;
+   */
+  use?: ResourceUse | undefined;
 };
 
 /**
@@ -96,6 +109,103 @@ export declare type HealthResponse = Message<"holdfast.guest.v1.HealthResponse">
  * Use `create(HealthResponseSchema)` to create a new message.
  */
 export declare const HealthResponseSchema: GenMessage<HealthResponse>;
+
+/**
+ * What is in use right now. Absent means not known: nothing stands in for it.
+ *
+ * @generated from message holdfast.guest.v1.ResourceUse
+ */
+export declare type ResourceUse = Message<"holdfast.guest.v1.ResourceUse"> & {
+  /**
+   * @generated from field: holdfast.guest.v1.DiskUse disk = 1;
+   */
+  disk?: DiskUse | undefined;
+
+  /**
+   * @generated from field: holdfast.guest.v1.MemoryUse memory = 2;
+   */
+  memory?: MemoryUse | undefined;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.ResourceUse.
+ * Use `create(ResourceUseSchema)` to create a new message.
+ */
+export declare const ResourceUseSchema: GenMessage<ResourceUse>;
+
+/**
+ * statfs of the workspace's root.
+ *
+ * @generated from message holdfast.guest.v1.DiskUse
+ */
+export declare type DiskUse = Message<"holdfast.guest.v1.DiskUse"> & {
+  /**
+   * @generated from field: uint64 total_bytes = 1;
+   */
+  totalBytes: bigint;
+
+  /**
+   * @generated from field: uint64 used_bytes = 2;
+   */
+  usedBytes: bigint;
+
+  /**
+   * To a program without privileges.
+   *
+   * @generated from field: uint64 available_bytes = 3;
+   */
+  availableBytes: bigint;
+
+  /**
+   * Absent where the file system has no such bound, or does not say.
+   *
+   * @generated from field: optional uint64 total_inodes = 4;
+   */
+  totalInodes?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 used_inodes = 5;
+   */
+  usedInodes?: bigint | undefined;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.DiskUse.
+ * Use `create(DiskUseSchema)` to create a new message.
+ */
+export declare const DiskUseSchema: GenMessage<DiskUse>;
+
+/**
+ * The control group of the agent's container (version 1 or 2), where the agent can tell that it is that.
+ *
+ * @generated from message holdfast.guest.v1.MemoryUse
+ */
+export declare type MemoryUse = Message<"holdfast.guest.v1.MemoryUse"> & {
+  /**
+   * @generated from field: uint64 used_bytes = 1;
+   */
+  usedBytes: bigint;
+
+  /**
+   * Without file pages that were not used lately.
+   *
+   * @generated from field: optional uint64 working_set_bytes = 2;
+   */
+  workingSetBytes?: bigint | undefined;
+
+  /**
+   * Absent where there is no limit, or it cannot be read.
+   *
+   * @generated from field: optional uint64 limit_bytes = 3;
+   */
+  limitBytes?: bigint | undefined;
+};
+
+/**
+ * Describes the message holdfast.guest.v1.MemoryUse.
+ * Use `create(MemoryUseSchema)` to create a new message.
+ */
+export declare const MemoryUseSchema: GenMessage<MemoryUse>;
 
 /**
  * @generated from message holdfast.guest.v1.FenceRequest
@@ -170,7 +280,8 @@ export declare const ProbeResponseSchema: GenMessage<ProbeResponse>;
  */
 export declare const AgentService: GenService<{
   /**
-   * Says whether the agent admits work, and what it can do. Changes nothing.
+   * Says whether the agent admits work, and what it can do; how much of disk and memory is in use, where that is asked for. Changes
+   * nothing. Never waits for a disk that does not answer: what it cannot tell within 500 ms is absent.
    *
    * @generated from rpc holdfast.guest.v1.AgentService.Health
    */

@@ -8,7 +8,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file holdfast/guest/v1/agent.proto.
  */
 export const file_holdfast_guest_v1_agent = /*@__PURE__*/
-  fileDesc("Ch1ob2xkZmFzdC9ndWVzdC92MS9hZ2VudC5wcm90bxIRaG9sZGZhc3QuZ3Vlc3QudjEiDwoNSGVhbHRoUmVxdWVzdCLZAQoOSGVhbHRoUmVzcG9uc2USDwoHc2VydmluZxgBIAEoCBIYChBwcm90b2NvbF92ZXJzaW9uGAIgASgNEhAKCGZlYXR1cmVzGAMgAygJEg8KB2Jvb3RfaWQYBCABKAkSGgoScnVubmluZ19leGVjdXRpb25zGAUgASgNEh4KFnVuY29uZmlybWVkX2V4ZWN1dGlvbnMYBiADKAkSFAoMaG9sZGVyX2Vwb2NoGAcgASgEEhgKEHJ1bm5pbmdfc2Vzc2lvbnMYCCABKA0SDQoFcXVpZXQYCSABKAgiHQoMRmVuY2VSZXF1ZXN0Eg0KBWVwb2NoGAEgASgEIh4KDUZlbmNlUmVzcG9uc2USDQoFZXBvY2gYASABKAQiDgoMUHJvYmVSZXF1ZXN0IicKDVByb2JlUmVzcG9uc2USFgoOcHJvY2Vzc19zdGF0dXMYASABKAky9QEKDEFnZW50U2VydmljZRJNCgZIZWFsdGgSIC5ob2xkZmFzdC5ndWVzdC52MS5IZWFsdGhSZXF1ZXN0GiEuaG9sZGZhc3QuZ3Vlc3QudjEuSGVhbHRoUmVzcG9uc2USSgoFUHJvYmUSHy5ob2xkZmFzdC5ndWVzdC52MS5Qcm9iZVJlcXVlc3QaIC5ob2xkZmFzdC5ndWVzdC52MS5Qcm9iZVJlc3BvbnNlEkoKBUZlbmNlEh8uaG9sZGZhc3QuZ3Vlc3QudjEuRmVuY2VSZXF1ZXN0GiAuaG9sZGZhc3QuZ3Vlc3QudjEuRmVuY2VSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("Ch1ob2xkZmFzdC9ndWVzdC92MS9hZ2VudC5wcm90bxIRaG9sZGZhc3QuZ3Vlc3QudjEiJAoNSGVhbHRoUmVxdWVzdBITCgtpbmNsdWRlX3VzZRgBIAEoCCKGAgoOSGVhbHRoUmVzcG9uc2USDwoHc2VydmluZxgBIAEoCBIYChBwcm90b2NvbF92ZXJzaW9uGAIgASgNEhAKCGZlYXR1cmVzGAMgAygJEg8KB2Jvb3RfaWQYBCABKAkSGgoScnVubmluZ19leGVjdXRpb25zGAUgASgNEh4KFnVuY29uZmlybWVkX2V4ZWN1dGlvbnMYBiADKAkSFAoMaG9sZGVyX2Vwb2NoGAcgASgEEhgKEHJ1bm5pbmdfc2Vzc2lvbnMYCCABKA0SDQoFcXVpZXQYCSABKAgSKwoDdXNlGAogASgLMh4uaG9sZGZhc3QuZ3Vlc3QudjEuUmVzb3VyY2VVc2UiZQoLUmVzb3VyY2VVc2USKAoEZGlzaxgBIAEoCzIaLmhvbGRmYXN0Lmd1ZXN0LnYxLkRpc2tVc2USLAoGbWVtb3J5GAIgASgLMhwuaG9sZGZhc3QuZ3Vlc3QudjEuTWVtb3J5VXNlIqEBCgdEaXNrVXNlEhMKC3RvdGFsX2J5dGVzGAEgASgEEhIKCnVzZWRfYnl0ZXMYAiABKAQSFwoPYXZhaWxhYmxlX2J5dGVzGAMgASgEEhkKDHRvdGFsX2lub2RlcxgEIAEoBEgAiAEBEhgKC3VzZWRfaW5vZGVzGAUgASgESAGIAQFCDwoNX3RvdGFsX2lub2Rlc0IOCgxfdXNlZF9pbm9kZXMifwoJTWVtb3J5VXNlEhIKCnVzZWRfYnl0ZXMYASABKAQSHgoRd29ya2luZ19zZXRfYnl0ZXMYAiABKARIAIgBARIYCgtsaW1pdF9ieXRlcxgDIAEoBEgBiAEBQhQKEl93b3JraW5nX3NldF9ieXRlc0IOCgxfbGltaXRfYnl0ZXMiHQoMRmVuY2VSZXF1ZXN0Eg0KBWVwb2NoGAEgASgEIh4KDUZlbmNlUmVzcG9uc2USDQoFZXBvY2gYASABKAQiDgoMUHJvYmVSZXF1ZXN0IicKDVByb2JlUmVzcG9uc2USFgoOcHJvY2Vzc19zdGF0dXMYASABKAky9QEKDEFnZW50U2VydmljZRJNCgZIZWFsdGgSIC5ob2xkZmFzdC5ndWVzdC52MS5IZWFsdGhSZXF1ZXN0GiEuaG9sZGZhc3QuZ3Vlc3QudjEuSGVhbHRoUmVzcG9uc2USSgoFUHJvYmUSHy5ob2xkZmFzdC5ndWVzdC52MS5Qcm9iZVJlcXVlc3QaIC5ob2xkZmFzdC5ndWVzdC52MS5Qcm9iZVJlc3BvbnNlEkoKBUZlbmNlEh8uaG9sZGZhc3QuZ3Vlc3QudjEuRmVuY2VSZXF1ZXN0GiAuaG9sZGZhc3QuZ3Vlc3QudjEuRmVuY2VSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * Describes the message holdfast.guest.v1.HealthRequest.
@@ -25,32 +25,53 @@ export const HealthResponseSchema = /*@__PURE__*/
   messageDesc(file_holdfast_guest_v1_agent, 1);
 
 /**
+ * Describes the message holdfast.guest.v1.ResourceUse.
+ * Use `create(ResourceUseSchema)` to create a new message.
+ */
+export const ResourceUseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_guest_v1_agent, 2);
+
+/**
+ * Describes the message holdfast.guest.v1.DiskUse.
+ * Use `create(DiskUseSchema)` to create a new message.
+ */
+export const DiskUseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_guest_v1_agent, 3);
+
+/**
+ * Describes the message holdfast.guest.v1.MemoryUse.
+ * Use `create(MemoryUseSchema)` to create a new message.
+ */
+export const MemoryUseSchema = /*@__PURE__*/
+  messageDesc(file_holdfast_guest_v1_agent, 4);
+
+/**
  * Describes the message holdfast.guest.v1.FenceRequest.
  * Use `create(FenceRequestSchema)` to create a new message.
  */
 export const FenceRequestSchema = /*@__PURE__*/
-  messageDesc(file_holdfast_guest_v1_agent, 2);
+  messageDesc(file_holdfast_guest_v1_agent, 5);
 
 /**
  * Describes the message holdfast.guest.v1.FenceResponse.
  * Use `create(FenceResponseSchema)` to create a new message.
  */
 export const FenceResponseSchema = /*@__PURE__*/
-  messageDesc(file_holdfast_guest_v1_agent, 3);
+  messageDesc(file_holdfast_guest_v1_agent, 6);
 
 /**
  * Describes the message holdfast.guest.v1.ProbeRequest.
  * Use `create(ProbeRequestSchema)` to create a new message.
  */
 export const ProbeRequestSchema = /*@__PURE__*/
-  messageDesc(file_holdfast_guest_v1_agent, 4);
+  messageDesc(file_holdfast_guest_v1_agent, 7);
 
 /**
  * Describes the message holdfast.guest.v1.ProbeResponse.
  * Use `create(ProbeResponseSchema)` to create a new message.
  */
 export const ProbeResponseSchema = /*@__PURE__*/
-  messageDesc(file_holdfast_guest_v1_agent, 5);
+  messageDesc(file_holdfast_guest_v1_agent, 8);
 
 /**
  * The agent itself. Short calls on a control connection.
