@@ -74,6 +74,8 @@ export const quiesceHoldMaxMs = 10 * 60_000;
 export const quiescedNamedMax = 64;
 /** The longest time that a flush may be given. */
 export const flushTimeoutMaxMs = 10 * 60_000;
+/** How long a health answer waits for what is used of disk and memory. */
+export const resourceUseTimeoutMs = 500;
 
 /** Sessions that a guest knows at once; ended ones make room first, running ones never. */
 export const sessionsMax = 64;

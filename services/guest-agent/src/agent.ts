@@ -27,6 +27,7 @@ import { routeSessions } from "./session/session-routes.ts";
 import { openSessions } from "./session/session-table.ts";
 import { chooseSpawners } from "./spawn/choose-spawner.ts";
 import { choosePipes } from "./spawn/pipes.ts";
+import { ResourceUse } from "./use/resource-use.ts";
 
 /** A running agent. */
 export interface Agent {
@@ -106,9 +107,10 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
     ...(flush ? [] : ["flush" as const]),
     ...(sessions ? [] : ["sessions" as const]),
   ]);
+  const use = new ResourceUse(workspaceRoot, systemClock);
   const features = servedFeatures.filter((feature) => !missing.has(feature));
   router
-    .unary(AgentService.method.health, async () => ({
+    .unary(AgentService.method.health, async ({ includeUse }) => ({
       serving: !quiet.isRetired,
       quiet: quiet.isQuiet,
       protocolVersion: linkProtocolVersion,
@@ -118,6 +120,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       runningSessions: sessions?.running.length ?? 0,
       holderEpoch: fence.epoch,
       unconfirmedExecutions: table.unconfirmed.slice(0, leftoversNamedMax).map(({ wish }) => wish.id),
+      ...(includeUse && { use: await use.read() }),
     }))
     .unary(AgentService.method.probe, async () => ({
       processStatus: await readOwnStatus({ spawner: helperSpawner, pipes, environment, helpers }),

@@ -9,10 +9,10 @@ export interface ProcessScope {
 }
 
 /** The kernel's number of the machine's own pid namespace. In it, PID 1 is not a pod's. */
-const machinesPidNamespace = "pid:[4026531836]";
+export const machinesPidNamespace = "pid:[4026531836]";
 
 /** Set by the local node for a pod that is a plain group of processes among others. (docs/design/local-node.md) */
-const sharedPodMark = "HOLDFAST_POD";
+export const sharedPodMark = "HOLDFAST_POD";
 
 /**
  * The whole pod when this agent is PID 1 of the pod's own pid namespace, or its child; else what this agent has started, known by an
