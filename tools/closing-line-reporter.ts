@@ -1,8 +1,15 @@
-import type { Reporter, TestModule } from "vitest/node";
+import { writeSync } from "node:fs";
+import type { Reporter, SerializedError, TestModule, TestRunEndReason } from "vitest/node";
 
-/** Ends a run with one plain line of counts, for programs that read logs, after the names of tests that needed a second try. */
+const verdictFd = process.env.HOLDFAST_VERDICT_FD;
+delete process.env.HOLDFAST_VERDICT_FD; // for this process alone, not for what tests start
+
+/**
+ * Ends a run with one plain line of counts, for programs that read logs, after the names of tests that needed a second try. Tells the
+ * launcher the verdict, where it listens (run-step.mjs).
+ */
 export default class ClosingLineReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[]): void {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[], reason: TestRunEndReason): void {
     const counts = { passed: 0, failed: 0, skipped: 0, pending: 0 };
     for (const module of modules) for (const test of module.children.allTests()) counts[test.result().state] += 1;
     const second = modules.flatMap((module) =>
@@ -13,5 +20,7 @@ export default class ClosingLineReporter implements Reporter {
     const failedFiles = modules.filter((module) => module.errors().length > 0).length;
     const late = second.length === 0 ? "" : `, ${second.length} of the passed at a second try`;
     console.log(`\n${counts.passed} passed, ${counts.failed + failedFiles} failed, ${counts.skipped} skipped${late}`);
+    if (verdictFd !== undefined)
+      writeSync(Number(verdictFd), reason === "passed" && errors.length === 0 ? "passed\n" : "failed\n");
   }
 }

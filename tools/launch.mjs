@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // The one door: installs what is missing, picks a Node that is new enough, runs the task. Plain JavaScript, since the machine's own
 // Node may be 20. (docs/decisions/0002-node-24-from-the-registry.md)
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ensureInstalled, nodeForTasks, root } from "./install.mjs";
+import { runStep } from "./run-step.mjs";
 import { tasks } from "./tasks.mjs";
 
 const [name, ...args] = process.argv.slice(2);
@@ -33,30 +33,12 @@ for (const step of task(args)) {
   if (code !== 0) process.exit(code);
 }
 
-/** Runs one step and resolves with its exit code. Signals are passed on; the step decides when to end. */
-function run({ program, argv, quiet }) {
+/** Runs one step and resolves with its exit code. */
+function run({ program, argv, quiet, tellsVerdict }) {
   const file = program === "node" ? node : join(root, "node_modules", ".bin", program);
   if (!existsSync(file)) {
     console.error(`holdfast: ${file} is missing; remove node_modules and try again`);
     return Promise.resolve(1);
   }
-  // Tasks run where the user stands, so that a relative --data-dir means what it says.
-  const child = spawn(file, argv, {
-    stdio: ["inherit", quiet ? "ignore" : "inherit", "inherit"],
-    env,
-    cwd: process.env.INIT_CWD ?? root,
-  });
-  const pass = (signal) => child.kill(signal);
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, pass);
-  return new Promise((resolve) => {
-    const done = (code) => {
-      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.off(signal, pass);
-      resolve(code);
-    };
-    child.on("error", (error) => {
-      console.error(`holdfast: ${file}: ${error.message}`);
-      done(1);
-    });
-    child.on("exit", (code, signal) => done(code ?? 128 + (signal === "SIGKILL" ? 9 : signal === "SIGTERM" ? 15 : 2)));
-  });
+  return runStep({ file, argv, env, cwd: process.env.INIT_CWD ?? root, quiet, tellsVerdict });
 }

@@ -31,10 +31,11 @@ export const tasks = {
       : [agentBundle, script("services/control-plane/src/main.ts", ["cluster", ...args])],
   demo: (args) => [agentBundle, script("tools/demo.ts", args)],
   check: () => staticChecks,
-  test: (args) =>
-    args.length > 0
-      ? [agentBundle, { program: "vitest", argv: ["run", "--root", root, ...args] }]
-      : [...staticChecks, agentBundle, { program: "vitest", argv: ["run", "--root", root] }],
+  test: (args) => [
+    ...(args.length > 0 ? [] : staticChecks),
+    agentBundle,
+    { program: "vitest", argv: ["run", "--root", root, ...args], tellsVerdict: true },
+  ],
   interleavings: (args) => [script("test/interleavings/run.ts", args)],
   conformance: (args) => [script("test/cluster-conformance/main.ts", args)],
   "test:cluster": (args) => [script("test/cluster-conformance/real/run.ts", args)],
