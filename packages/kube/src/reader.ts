@@ -35,9 +35,11 @@ export class Reader {
    * Throws CLUSTER_UNAVAILABLE when the deadline runs out, and the caller's own reason when it cancelled.
    */
   async find(attempt: Attempt, within: Deadline): Promise<Found> {
+    let last: Failure | undefined;
     for (let tries = 0; ; tries += 1) {
-      const failure = await this.#try(attempt, within);
+      const failure = await this.#try(attempt, within, last);
       if ("found" in failure) return failure.found;
+      last = failure;
       const waitMs = failure.retryAfterMs ?? backoffMs(readBackoff, tries, Math.random());
       if (waitMs >= within.remainingMs()) throw unavailable(attempt, failure.why, failure.cause);
       await this.#pauseOr(attempt, waitMs, within, failure);
@@ -69,15 +71,25 @@ export class Reader {
     }
   }
 
-  async #try(attempt: Attempt, within: Deadline): Promise<{ readonly found: Found } | Failure> {
+  /** `last`: how the try before this one failed, which says more than that this one was cut off. */
+  async #try(
+    attempt: Attempt,
+    within: Deadline,
+    last: Failure | undefined,
+  ): Promise<{ readonly found: Found } | Failure> {
     using one = within.within(this.#deps.requestTimeoutMs);
     let answer: ApiAnswer;
     try {
       answer = await this.#deps.transport.send(attempt.request, one.signal);
     } catch (error) {
       if (!(error instanceof NoAnswer)) throw error;
-      if (within.signal.aborted) throw overReason(attempt, within, error);
-      return { why: `the API server did not answer (${error.message})`, cause: error, retryAfterMs: undefined };
+      const failure = {
+        why: `the API server did not answer (${error.message})`,
+        cause: error,
+        retryAfterMs: undefined,
+      };
+      if (within.signal.aborted) throw overReason(attempt, within, last ?? failure);
+      return failure;
     }
     if (answer.status >= 200 && answer.status < 300 && typeof answer.body !== "string") {
       return { found: { t: "found", body: answer.body } };
@@ -94,7 +106,7 @@ export class Reader {
     try {
       await pause(this.#deps.clock, waitMs, within.signal);
     } catch {
-      throw overReason(attempt, within, failure.cause ?? new Error(failure.why));
+      throw overReason(attempt, within, failure);
     }
   }
 }
@@ -115,12 +127,11 @@ function refusalOf(attempt: Attempt, answer: ApiAnswer, why: string): Found {
 }
 
 /** The deadline's end is CLUSTER_UNAVAILABLE; a caller's cancellation travels out as the caller's own reason. */
-function overReason(attempt: Attempt, within: Deadline, cause: unknown): unknown {
+function overReason(attempt: Attempt, within: Deadline, last: Failure): unknown {
   if (!within.expired) return within.signal.reason;
-  const last = cause instanceof Error ? cause.message : String(cause);
   return unavailable(
     attempt,
-    `the API server gave no usable answer within ${within.budgetMs} ms (last: ${last})`,
-    cause,
+    `the API server gave no usable answer within ${within.budgetMs} ms (last: ${last.why})`,
+    last.cause,
   );
 }

@@ -1,10 +1,11 @@
-import { Deadline, systemClock } from "@holdfast/async";
+import type { ServerResponse } from "node:http";
+import { type Clock, Deadline, systemClock } from "@holdfast/async";
 import type { SandboxReading, WriteEnding } from "@holdfast/workspace";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { KubeCluster } from "./kube-cluster.ts";
 import { readSandboxObject } from "./objects/sandbox.ts";
 import { acceleratedClock, clientOf, sandboxJson, soon } from "./testing/fixtures.ts";
-import { json, type Script, ScriptedApi, status } from "./testing/scripted-api.ts";
+import { json, type Received, type Script, ScriptedApi, status } from "./testing/scripted-api.ts";
 
 let api: ScriptedApi;
 let cluster: KubeCluster;
@@ -19,6 +20,29 @@ afterEach(async () => {
   await api[Symbol.asyncDispose]();
 });
 
+/** The machine's time, which tells when a wait of some length begins. */
+class WaitingClock implements Clock {
+  readonly now = systemClock.now;
+  readonly monotonicMs = systemClock.monotonicMs;
+  readonly #begun = new Map<number, PromiseWithResolvers<void>>();
+
+  schedule(afterMs: number, run: () => void): () => void {
+    this.#of(afterMs).resolve();
+    return systemClock.schedule(afterMs, run);
+  }
+
+  /** Resolves once somebody waits for so long. */
+  waits(ms: number): Promise<void> {
+    return this.#of(ms).promise;
+  }
+
+  #of(ms: number): PromiseWithResolvers<void> {
+    const begun = this.#begun.get(ms) ?? Promise.withResolvers<void>();
+    this.#begun.set(ms, begun);
+    return begun;
+  }
+}
+
 const wish = () => ({
   reading: readSandboxObject(sandboxJson(), "block"),
   mode: "Suspended" as const,
@@ -27,10 +51,10 @@ const wish = () => ({
   now: 0,
 });
 
-const landed: Script = (_received, reply) =>
+const landed = (_received: Received, reply: ServerResponse, code = 200): void =>
   json(
     reply,
-    200,
+    code,
     sandboxJson({
       metadata: { annotations: { "holdfast.dev/written-by": "call-2" } },
       spec: { operatingMode: "Suspended" },
@@ -97,6 +121,15 @@ describe("a write is refused", () => {
     );
   });
 
+  it("with CLUSTER_FORBIDDEN where the service's credentials are not accepted", async () => {
+    const ending = await patchAgainst((_received, reply) => status(reply, 401, "Unauthorized"));
+    expect(ending).toMatchObject({ t: "refused", why: "other", error: { reason: "CLUSTER_FORBIDDEN" } });
+    expect(ending).toHaveProperty(
+      "error.message",
+      expect.stringContaining("does not accept the service's credentials"),
+    );
+  });
+
   it.each([400, 405, 413, 415])("by any other %i, with the server's words", async (code) => {
     const ending = await patchAgainst((_received, reply) => void reply.writeHead(code).end("plain words"));
     expect(ending).toMatchObject({ t: "refused", why: "other", error: { reason: "CLUSTER_WRITE_REFUSED" } });
@@ -131,10 +164,8 @@ describe("L1 a write is unknown, and sent once", () => {
     expect(api.received).toHaveLength(1);
   });
 
-  it("after a redirect", async () => {
-    const ending = await patchAgainst(
-      (_received, reply) => void reply.writeHead(307, { location: "/elsewhere" }).end(),
-    );
+  it.each([300, 307])("after a redirect, %i, though it carries an object with our write", async (code) => {
+    const ending = await patchAgainst((received, reply) => landed(received, reply, code));
     expect(ending.t).toBe("unknown");
     expect(api.received).toHaveLength(1);
   });
@@ -164,8 +195,10 @@ describe("L1 a write is unknown, and sent once", () => {
   it("when no answer comes in the time of a request, although the deadline is further", async () => {
     await cluster.close();
     cluster = await clientOf(api, { requestTimeoutMs: 60 });
-    const ending = await patchAgainst(() => undefined);
-    expect(ending.t).toBe("unknown");
+    api.script(() => undefined);
+    using within = soon();
+    expect((await cluster.setMode(wish(), within)).t).toBe("unknown");
+    expect(within.signal.aborted).toBe(false);
     expect(api.received).toHaveLength(1);
   });
 
@@ -222,11 +255,31 @@ describe("a write that is turned away with 429", () => {
     expect(api.received).toHaveLength(2);
   });
 
-  it("is refused when the server asks for more time than there is", async () => {
-    const ending = await patchAgainst((_received, reply) =>
-      status(reply, 429, "TooManyRequests", { headers: { "retry-after": "3600" } }),
-    );
+  const turnedAwayFor =
+    (seconds: number): Script =>
+    (_received, reply) =>
+      status(reply, 429, "TooManyRequests", { headers: { "retry-after": String(seconds) } });
+
+  it("is refused at once when the server asks for more time than there is", async () => {
+    api.script(turnedAwayFor(3_600));
+    using within = soon();
+    const ending = await cluster.setMode(wish(), within);
+    expect(within.signal.aborted).toBe(false);
     expect(ending).toMatchObject({ t: "refused", why: "other", error: { reason: "CLUSTER_UNAVAILABLE" } });
+    expect(api.received).toHaveLength(1);
+  });
+
+  it("L1 is refused, not unknown, at once when the caller goes away while it waits: nothing of it was read", async () => {
+    api.script(turnedAwayFor(30));
+    const clock = new WaitingClock();
+    await cluster.close();
+    cluster = await clientOf(api, { clock });
+    const caller = new AbortController();
+    using within = new Deadline(systemClock, 60_000, caller.signal);
+    const ending = cluster.setMode(wish(), within);
+    await clock.waits(30_000);
+    caller.abort(new Error("went away"));
+    expect(await ending).toMatchObject({ t: "refused", why: "other", error: { reason: "CLUSTER_UNAVAILABLE" } });
     expect(api.received).toHaveLength(1);
   });
 });
