@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@holdfast/async";
 import { type ExecutionId, isExecutionId, podUidOf } from "@holdfast/contract";
-import { guestDialler } from "@holdfast/guest-client";
-import type { ExecutionEvent, ExecutionWish, Guest, GuestAddress } from "@holdfast/workspace";
+import { guestDialler, type LinkedGuest } from "@holdfast/guest-client";
+import type { ExecutionEvent, ExecutionWish, GuestAddress } from "@holdfast/workspace";
 import { onTestFinished } from "vitest";
 import { bundleGuestAgent } from "../../services/guest-agent/bundle.ts";
 

@@ -25,6 +25,7 @@ import { LinkedFiles } from "./linked-files.ts";
 import { LinkedSessions } from "./linked-sessions.ts";
 import { connectPort } from "./linked-tunnel.ts";
 import { quiesceRequestOf, quiesceResultOf } from "./quiesce-report.ts";
+import { resourceUseOf } from "./resource-use.ts";
 import { durationOf } from "./start-request.ts";
 
 /** What all guests of one dialler hold right now. */
@@ -35,8 +36,14 @@ export interface GuestCounts {
   attachments: number;
 }
 
+/** See `GuestDialler`. */
+export interface LinkDialler extends GuestDialler {
+  readonly counts: GuestCounts;
+  guest(...of: Parameters<GuestDialler["guest"]>): LinkedGuest;
+}
+
 /** Reaches guests over the framed link. */
-export function guestDialler(clock: Clock, counts = noCounts()): GuestDialler & { readonly counts: GuestCounts } {
+export function guestDialler(clock: Clock, counts = noCounts()): LinkDialler {
   return {
     counts,
     guest: (address, unreached) => new LinkedGuest(address, clock, sharedLink(address, clock, counts, unreached)),
@@ -96,6 +103,7 @@ export class LinkedGuest implements Guest {
     this.sessions = new LinkedSessions(this.#link, clock, shared);
   }
 
+  /** Executions that are followed through this client. */
   get liveExecutions(): number {
     return this.#count.executions;
   }
@@ -131,10 +139,10 @@ export class LinkedGuest implements Guest {
     return connectPort(this.#link, this.#clock, wish, signal);
   }
 
-  async health(within: Deadline): Promise<GuestHealth> {
-    const health = await translated(this.#link.call(AgentService.method.health, {}, { within }));
+  async health(within: Deadline, { use } = { use: false }): Promise<GuestHealth> {
+    const health = await translated(this.#link.call(AgentService.method.health, { includeUse: use }, { within }));
     const { serving, protocolVersion, features } = health;
-    return { serving, protocolVersion, features, bootId: bootIdOf(health.bootId) };
+    return { serving, protocolVersion, features, bootId: bootIdOf(health.bootId), use: resourceUseOf(health.use) };
   }
 
   async probe(within: Deadline): Promise<string> {

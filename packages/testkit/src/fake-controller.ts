@@ -49,6 +49,7 @@ export function newPod(sandbox: StoredSandbox, habits: Habits): StoredPod {
     image: "holdfast/guest-agent:test",
     restartCount: 0,
     lastTermination: undefined,
+    termination: undefined,
     problem: undefined,
   };
 }

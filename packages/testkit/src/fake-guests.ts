@@ -25,7 +25,7 @@ export interface AgentScript {
   /** What it was fenced with: calls that change something are judged by it. */
   holderEpoch: HolderEpoch;
   probe: (within: Deadline) => Promise<string>;
-  health: (within: Deadline) => Promise<GuestHealth>;
+  health: (within: Deadline, what?: { readonly use: boolean }) => Promise<GuestHealth>;
   execute: (wish: ExecutionWish, signal: AbortSignal) => AsyncIterable<ExecutionEvent>;
   files: GuestFiles;
   cancel: (order: CancelOrder, within: Deadline) => Promise<{ readonly alreadyEnded: boolean }>;
@@ -118,18 +118,14 @@ class FakeGuest implements Guest {
   readonly executions = new FakeExecutions();
   readonly #guests: FakeGuests;
   readonly #epoch: HolderEpoch | undefined;
-  readonly #count: { executions: number; isClosed: boolean };
+  /** Shared by the views of one guest. */
+  readonly #life: { isClosed: boolean };
 
-  constructor(
-    address: GuestAddress,
-    guests: FakeGuests,
-    epoch?: HolderEpoch,
-    count = { executions: 0, isClosed: false },
-  ) {
+  constructor(address: GuestAddress, guests: FakeGuests, epoch?: HolderEpoch, life = { isClosed: false }) {
     this.address = address;
     this.#guests = guests;
     this.#epoch = epoch;
-    this.#count = count;
+    this.#life = life;
     this.executions.cancel = async (order: CancelOrder, within: Deadline) => {
       within.throwIfOver();
       return await this.#reach("cancel").cancel(order, within);
@@ -137,12 +133,8 @@ class FakeGuest implements Guest {
     this.files = filesReachedBy((changes) => this.#reach("files", changes).files);
   }
 
-  get liveExecutions(): number {
-    return this.#count.executions;
-  }
-
   under(epoch: HolderEpoch | undefined): Guest {
-    return new FakeGuest(this.address, this.#guests, epoch, this.#count);
+    return new FakeGuest(this.address, this.#guests, epoch, this.#life);
   }
 
   async fence(epoch: HolderEpoch, within: Deadline): Promise<void> {
@@ -174,31 +166,25 @@ class FakeGuest implements Guest {
     return await this.#reach("probe").probe(within);
   }
 
-  async health(within: Deadline): Promise<GuestHealth> {
+  async health(within: Deadline, what?: { readonly use: boolean }): Promise<GuestHealth> {
     within.throwIfOver();
-    return await this.#reach("health").health(within);
+    return await this.#reach("health").health(within, what);
   }
 
   async *execute(wish: ExecutionWish, signal: AbortSignal): AsyncGenerator<ExecutionEvent> {
     signal.throwIfAborted();
-    const agent = this.#reach("execute");
-    this.#count.executions += 1;
-    try {
-      yield* agent.execute(wish, signal);
-    } finally {
-      this.#count.executions -= 1;
-    }
+    yield* this.#reach("execute").execute(wish, signal);
   }
 
   retire(): void {}
 
   close(): void {
-    this.#count.isClosed = true;
+    this.#life.isClosed = true;
     this.#guests.closed.push(this.address.podUid);
   }
 
   #reach(verb: GuestVerb, changes = !readers.has(verb)): AgentScript {
-    if (this.#count.isClosed) throw new GuestNotReached("no-connection", "the client is closed");
+    if (this.#life.isClosed) throw new GuestNotReached("no-connection", "the client is closed");
     return this.#guests.reach(verb, this.address, this.#epoch, changes);
   }
 }

@@ -34,8 +34,17 @@ export { readThrough } from "./read-through.ts";
 export { isHandleOver, isNotSent } from "./refusals.ts";
 export { FreshLook } from "./state/fresh-look.ts";
 export { LateCreates } from "./state/late-creates.ts";
+export { LiveCalls, type LiveCounts } from "./state/live-calls.ts";
 export type { BoundGuest, GoneWhy, StateName, WorkspaceState } from "./state/workspace-state.ts";
 export { reportOf as quiesceReportOf } from "./verbs/quiesce.ts";
-export type { Identity, PodFacts, WireState, WorkspaceSummary, WorkspaceView } from "./view.ts";
+export {
+  type Identity,
+  type PodFacts,
+  type PodHealth,
+  type WireState,
+  type WorkspaceSummary,
+  type WorkspaceView,
+  withUse,
+} from "./view.ts";
 export * from "./wishes.ts";
 export { type StopReports, Workspace } from "./workspace.ts";

@@ -47,7 +47,7 @@ describe("a workspace that is read through", () => {
       root: "/workspace",
       identity: { sandboxUid: on.cluster.stored(id).uid, claimUids: { "disk-namzu-ws-demo": expect.any(String) } },
       transition: { cause: "read" },
-      liveExecutions: 0,
+      live: { executions: 0, sessions: 0, ports: 0 },
     });
     expect((await read()).transition).not.toHaveProperty("at");
     on.cluster.stored(id).stamps.holderEpoch = undefined;

@@ -5,16 +5,21 @@ import { bindableOf, endedByItself, endedWords } from "./binding/bindable.ts";
 import type { WorkspaceDeps } from "./deps.ts";
 import { holderEpochOf } from "./fence/holder-epoch.ts";
 import type { PodReading, SandboxReading } from "./ports/cluster.ts";
+import { LiveCalls } from "./state/live-calls.ts";
 import { isSeenStopped } from "./verbs/read-standing.ts";
 import { podFactsOf, type WireState, type WorkspaceView } from "./view.ts";
 
 const nothingLeft: ReadonlySet<never> = new Set();
 
-/** Reads a workspace that is not open here: no handle is made, no guest is dialled. Throws WORKSPACE_NOT_FOUND. */
+/**
+ * Reads a workspace that is not open here: no handle is made, no guest is dialled. Throws WORKSPACE_NOT_FOUND. `live`: what this process
+ * holds open all the same, as through a handle that was let go.
+ */
 export async function readThrough(
   deps: Pick<WorkspaceDeps, "clock" | "cluster">,
   id: WorkspaceId,
   caller: AbortSignal,
+  live = new LiveCalls(),
 ): Promise<WorkspaceView> {
   using within = new Deadline(deps.clock, 2 * clusterRequestTimeoutMs, caller);
   const name = sandboxNameOf(id);
@@ -43,7 +48,7 @@ export async function readThrough(
     holderEpoch: epoch === "unreadable" ? undefined : epoch,
     root: sandbox.disk.usable ? sandbox.disk.root : undefined,
     pod: runs && podFactsOf(runs),
-    liveExecutions: 0,
+    live: live.of(id),
   };
 }
 

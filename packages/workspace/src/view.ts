@@ -1,6 +1,8 @@
 import type { BootId, HolderEpoch, PodUid, SandboxUid, WorkspaceId } from "@holdfast/contract";
-import type { Mode, PodReading } from "./ports/cluster.ts";
+import type { ContainerTermination, Mode, PodReading } from "./ports/cluster.ts";
+import type { GuestHealth, ResourceUse } from "./ports/guest.ts";
 import type { Handle } from "./state/handle.ts";
+import type { LiveCounts } from "./state/live-calls.ts";
 import type { StateName } from "./state/workspace-state.ts";
 import type { Origin } from "./wishes.ts";
 
@@ -33,7 +35,8 @@ export interface WorkspaceView {
   /** Where the disk is mounted in the guest. */
   readonly root?: string | undefined;
   readonly pod?: PodFacts | undefined;
-  readonly liveExecutions: number;
+  /** What this process holds open in it for its callers. */
+  readonly live: LiveCounts;
 }
 
 /** Who is who (L40). */
@@ -51,7 +54,13 @@ export interface PodFacts {
   readonly node: string | undefined;
   readonly restartCount: number;
   readonly lastTermination: string | undefined;
+  readonly termination: ContainerTermination | undefined;
+  /** Known only where its guest was asked, and could tell. */
+  readonly use?: ResourceUse | undefined;
 }
+
+/** What the guest of this pod said of itself. */
+export type PodHealth = GuestHealth & { readonly podUid: PodUid };
 
 /** One workspace of the inventory, from its object alone. */
 export interface WorkspaceSummary {
@@ -114,10 +123,17 @@ export function viewOf(ws: Handle): WorkspaceView {
     root: known?.root,
     holderEpoch: known?.holderEpoch,
     pod: bound && podFactsOf(bound.pod),
-    liveExecutions: bound?.guest.liveExecutions ?? 0,
+    live: ws.live.of(ws.id),
   };
 }
 
-export function podFactsOf({ name, image, node, restartCount, lastTermination }: PodReading): PodFacts {
-  return { name, image, node, restartCount, lastTermination };
+export function podFactsOf(pod: PodReading): PodFacts {
+  const { name, image, node, restartCount, lastTermination, termination } = pod;
+  return { name, image, node, restartCount, lastTermination, termination };
+}
+
+/** The view with what its guest says to use; what the guest of another pod said is nothing about this one. */
+export function withUse(view: WorkspaceView, health: PodHealth | undefined): WorkspaceView {
+  if (!view.pod || !health?.use || health.podUid !== view.identity.podUid) return view;
+  return { ...view, pod: { ...view.pod, use: health.use } };
 }

@@ -17,12 +17,13 @@ import { lookAgain } from "./notice/look-again.ts";
 import { Noticing } from "./notice/noticing.ts";
 import { isOutlived } from "./outlived.ts";
 import type { ClusterNews, SandboxReading } from "./ports/cluster.ts";
-import type { ExecutionEvent, ExecutionWish, GuestHealth } from "./ports/guest.ts";
+import type { ExecutionEvent, ExecutionWish } from "./ports/guest.ts";
 import type { PortWish } from "./ports/tunnel.ts";
 import { handleOver, isHandleOver, workspaceDeleting, workspaceNotReady, workspaceSuspended } from "./refusals.ts";
 import { FreshLook } from "./state/fresh-look.ts";
 import { Handle } from "./state/handle.ts";
 import type { LateCreates } from "./state/late-creates.ts";
+import type { LiveCalls } from "./state/live-calls.ts";
 import { boundGuestOf } from "./state/transitions.ts";
 import type { WorkspaceState } from "./state/workspace-state.ts";
 import { StopFlights } from "./stop-flights.ts";
@@ -37,7 +38,7 @@ import { unserved } from "./verbs/quiesce.ts";
 import { resume } from "./verbs/resume.ts";
 import { type Suspended, suspend } from "./verbs/suspend.ts";
 import { WorkspaceDisk } from "./verbs/workspace-disk.ts";
-import { viewOf, type WorkspaceSummary, type WorkspaceView } from "./view.ts";
+import { type PodHealth, viewOf, type WorkspaceSummary, type WorkspaceView } from "./view.ts";
 import type { DestroyWish, FlushReport, OpenWish, Origin, QuiesceReport, ResumeWish, SuspendWish } from "./wishes.ts";
 
 /** What was asked of the guest before its pod was stopped. */
@@ -65,10 +66,10 @@ export class Workspace {
   /** By the uid that their callers expect, and whose word it is: nobody joins the delete of what he did not mean, or may not. */
   readonly #deletes: StopFlights<boolean>;
 
-  /** @param lateCreates the one that all handles of this process share. */
-  constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates?: LateCreates) {
+  /** @param lateCreates @param live those that all handles of this process share. */
+  constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates?: LateCreates, live?: LiveCalls) {
     this.id = id;
-    this.#ws = new Handle(id, deps, lateCreates);
+    this.#ws = new Handle(id, deps, lateCreates, live);
     this.files = this.filesUnder(undefined);
     this.#transitions = new TransitionQueue(this.#ws);
     this.#noticing = new Noticing(this.#ws, this.#transitions);
@@ -239,14 +240,17 @@ export class Workspace {
     }
   }
 
-  /** What the bound guest says of itself; undefined when none is bound or it does not answer. Never rebinds. */
-  async health(within: Deadline): Promise<GuestHealth | undefined> {
+  /**
+   * What the bound guest says of itself, with what it uses of disk and memory; undefined when none is bound or it does not answer. Never
+   * rebinds.
+   */
+  async health(within: Deadline): Promise<PodHealth | undefined> {
     const { state } = this.#ws;
     if (state.t !== "active") return undefined;
     try {
-      const health = await state.bound.guest.health(within);
+      const health = await state.bound.guest.health(within, { use: true });
       this.#ws.noteBootId(state.bound, health.bootId);
-      return health;
+      return { ...health, podUid: state.bound.pod.uid };
     } catch (error) {
       this.#ws.deps.log.info({ workspaceId: this.id, error }, "the guest did not tell its health");
       return undefined;

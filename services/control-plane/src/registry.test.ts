@@ -7,6 +7,7 @@ import {
   patient,
   type Stage,
   settleTasks,
+  silence,
   stage,
   suspendWish,
   workspaceId,
@@ -689,14 +690,77 @@ describe("Get of a workspace that is open here", () => {
     const [pod] = on.cluster.pods(id);
     if (!pod) expect.unreachable();
     pod.restartCount = 3;
-    pod.lastTermination = "Error (exit code 137)";
+    pod.lastTermination = "Error, exit 137";
+    pod.termination = { reason: "Error", exitCode: 137, finishedAt: undefined };
     const { view, health } = await registry.read(id, true, patient);
     expect(view).toMatchObject({
       state: "running",
       origin: "created",
-      pod: { restartCount: 3, lastTermination: "Error (exit code 137)" },
+      pod: { restartCount: 3, lastTermination: "Error, exit 137", termination: { reason: "Error", exitCode: 137 } },
     });
     expect(health?.serving).toBe(true);
+  });
+
+  describe("and what its guest says to use", () => {
+    const use = {
+      disk: { totalBytes: 10n, usedBytes: 6n, availableBytes: 3n, inodes: undefined },
+      memory: { usedBytes: 5n, workingSetBytes: undefined, limitBytes: undefined },
+    };
+    const agent = () => on.guests.agent(on.cluster.pods(id)[0]?.uid ?? expect.unreachable());
+    /** An agent that tells its use where it is asked for it. */
+    const openTelling = async () => {
+      await registry.open(id, openWish, patient);
+      const { health } = agent();
+      agent().health = async (within, what) => ({ ...(await health(within)), ...(what?.use && { use }) });
+      on.guests.calls.length = 0;
+    };
+
+    it("is shown beside its pod where health is asked for, and dials nobody where it is not", async () => {
+      await openTelling();
+      expect((await registry.read(id, false, patient)).view.pod?.use).toBeUndefined();
+      expect(on.guests.calls).toEqual([]);
+      expect((await registry.read(id, true, patient)).view.pod?.use).toEqual(use);
+      expect(on.guests.count("health")).toBe(1);
+    });
+
+    it("is not asked for where the workspace is not open here", async () => {
+      await openTelling();
+      registry.close(id);
+      const { view, health } = await registry.read(id, true, patient);
+      expect([view.pod?.use, health]).toEqual([undefined, undefined]);
+      expect(on.guests.calls).toEqual([]);
+    });
+
+    it("is not shown of a guest that is older, nor of one that does not answer in time", async () => {
+      await registry.open(id, openWish, patient);
+      expect((await registry.read(id, true, patient)).view.pod).not.toHaveProperty("use");
+      agent().health = (within) => silence(within);
+      const read = registry.read(id, true, patient);
+      await settleTasks();
+      expect((await on.clock.runUntilSettled(read)).view.pod).not.toHaveProperty("use");
+    });
+  });
+
+  it("tells what this process holds open for its callers, also once its handle was let go", async () => {
+    await registry.open(id, openWish, patient);
+    const gate = Promise.withResolvers<void>();
+    const agent = on.guests.agent(on.cluster.pods(id)[0]?.uid ?? expect.unreachable());
+    const { execute } = agent;
+    agent.execute = async function* (wish, signal) {
+      await gate.promise;
+      yield* execute(wish, signal);
+    };
+    const live = async () => (await registry.read(id, false, patient)).view.live;
+    const running = run();
+    await settleTasks();
+    const one = { executions: 1, sessions: 0, ports: 0 };
+    expect(await live()).toEqual(one);
+    registry.close(id);
+    expect(registry.stateOf(id)).toBeUndefined();
+    expect(await live()).toEqual(one);
+    gate.resolve();
+    await running;
+    expect(await live()).toEqual({ executions: 0, sessions: 0, ports: 0 });
   });
 
   it("leaves health out when the guest does not answer in time", async () => {

@@ -23,13 +23,16 @@ import {
   isHandleOver,
   isNotSent,
   LateCreates,
+  LiveCalls,
   type OpenWish,
+  type PodHealth,
   type ResumeWish,
   readThrough,
   type SuspendWish,
   Workspace,
   type WorkspaceDeps,
   type WorkspaceView,
+  withUse,
 } from "@holdfast/workspace";
 import {
   type Entry,
@@ -62,6 +65,8 @@ export class WorkspaceRegistry {
   readonly #entries = new Map<WorkspaceId, Entry>();
   /** Silent adoptions that are on their way. */
   readonly #adoptions = new Map<WorkspaceId, Promise<void>>();
+  /** What callers hold open, also through handles that were let go. */
+  readonly #held = new LiveCalls();
   readonly #missed = new FreshLook<void>();
   /** Aborts the work that belongs to the registry rather than to a caller. */
   readonly #closed = new AbortController();
@@ -131,7 +136,10 @@ export class WorkspaceRegistry {
     else await this.#tell(workspaceIdOf(news.name), news);
   }
 
-  /** The workspace as it stands: its handle's view, or read through where none is open here. */
+  /**
+   * The workspace as it stands: its handle's view, or read through where none is open here. `withHealth` asks its guest, for its health and
+   * for the pod's use of disk and memory; without it, and where the workspace is read through, no guest is asked.
+   */
   async read(
     id: WorkspaceId,
     withHealth: boolean,
@@ -140,7 +148,7 @@ export class WorkspaceRegistry {
     const look = await this.#dropIfOutlived(id, caller);
     const entry = this.#live(id);
     if (!entry || look === "failed" || this.#adoptions.has(id) || maySayOldNews(entry)) {
-      return { view: await readThrough(this.#deps, id, caller), health: undefined };
+      return { view: await this.#readThrough(id, caller), health: undefined };
     }
     const { workspace } = entry;
     const [view, health] = await Promise.all([
@@ -148,14 +156,14 @@ export class WorkspaceRegistry {
       withHealth ? this.#healthOf(workspace, caller) : undefined,
     ]);
     if (!view || workspace.state.t === "gone") {
-      return { view: await readThrough(this.#deps, id, caller), health: undefined };
+      return { view: await this.#readThrough(id, caller), health: undefined };
     }
-    return { view, health };
+    return { view: withUse(view, health), health };
   }
 
   /** As `read`, of an uncached read of the object that begins now; rejects where it cannot be read. */
   async refresh(id: WorkspaceId, caller: AbortSignal): Promise<WorkspaceView> {
-    const fresh = await readThrough(this.#deps, id, caller);
+    const fresh = await this.#readThrough(id, caller);
     // A handle takes in what stands, and says more of it.
     return this.#live(id) ? (await this.read(id, false, caller)).view : fresh;
   }
@@ -331,7 +339,11 @@ export class WorkspaceRegistry {
     }
   }
 
-  async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<GuestHealth | undefined> {
+  #readThrough(id: WorkspaceId, caller: AbortSignal): Promise<WorkspaceView> {
+    return readThrough(this.#deps, id, caller, this.#held);
+  }
+
+  async #healthOf(workspace: Workspace, caller: AbortSignal): Promise<PodHealth | undefined> {
     using within = new Deadline(this.#deps.clock, guestHealthTimeoutMs, caller);
     return await workspace.health(within);
   }
@@ -382,7 +394,7 @@ export class WorkspaceRegistry {
 
   #add(id: WorkspaceId): Entry {
     if (this.#entries.size >= this.#limit) this.#dropOldest();
-    const workspace = new Workspace(id, this.#deps, this.#lateCreates);
+    const workspace = new Workspace(id, this.#deps, this.#lateCreates, this.#held);
     const entry: Entry = { workspace, calls: 0, isOpen: false, letGo: false };
     this.#entries.set(id, entry);
     return entry;

@@ -82,7 +82,7 @@ export class ModelGuests {
 
   /** For one replica, which may die. */
   dialler(isAlive: () => boolean): GuestDialler {
-    return { guest: (address) => new ModelGuest(address, this, isAlive, undefined, { executions: 0 }) };
+    return { guest: (address) => new ModelGuest(address, this, isAlive, undefined) };
   }
 
   fail(verb: GuestVerb, fault: GuestFault): void {
@@ -171,28 +171,16 @@ class ModelGuest implements Guest {
   readonly #all: ModelGuests;
   readonly #isAlive: () => boolean;
   readonly #epoch: HolderEpoch | undefined;
-  readonly #count: { executions: number };
 
-  constructor(
-    address: GuestAddress,
-    all: ModelGuests,
-    isAlive: () => boolean,
-    epoch: HolderEpoch | undefined,
-    count: { executions: number },
-  ) {
+  constructor(address: GuestAddress, all: ModelGuests, isAlive: () => boolean, epoch: HolderEpoch | undefined) {
     this.address = address;
     this.#all = all;
     this.#isAlive = isAlive;
     this.#epoch = epoch;
-    this.#count = count;
-  }
-
-  get liveExecutions(): number {
-    return this.#count.executions;
   }
 
   under(epoch: HolderEpoch | undefined): Guest {
-    return new ModelGuest(this.address, this.#all, this.#isAlive, epoch, this.#count);
+    return new ModelGuest(this.address, this.#all, this.#isAlive, epoch);
   }
 
   async health(within: Deadline): Promise<GuestHealth> {
@@ -241,19 +229,14 @@ class ModelGuest implements Guest {
     const bootId = bootIdOf(this.#all.bootIdOf(pod));
     const program: Program = { pod, bootId, call: currentCall(), endedBy: undefined };
     if (lost) throw new GuestLost("the connection was cut");
-    this.#count.executions += 1;
-    try {
-      yield { t: "started", executionId: wish.executionId, bootId, attached: false };
-      if (wish.command === "long") {
-        this.#all.programs.push(program);
-        await aborted(signal);
-        if (wish.onDisconnect === "cancel") program.endedBy ??= "its client";
-        throw signal.reason;
-      }
-      yield { t: "exited", exit: exitedWith(0) };
-    } finally {
-      this.#count.executions -= 1;
+    yield { t: "started", executionId: wish.executionId, bootId, attached: false };
+    if (wish.command === "long") {
+      this.#all.programs.push(program);
+      await aborted(signal);
+      if (wish.onDisconnect === "cancel") program.endedBy ??= "its client";
+      throw signal.reason;
     }
+    yield { t: "exited", exit: exitedWith(0) };
   }
 
   retire(): void {}

@@ -166,6 +166,7 @@ describe("a pod", () => {
       image: "agent:1",
       restartCount: 0,
       lastTermination: undefined,
+      termination: undefined,
       problem: undefined,
     });
   });
@@ -228,7 +229,20 @@ describe("a pod", () => {
     expect(readPodObject(podJson({ status }))).toMatchObject({
       restartCount: 2,
       lastTermination: "Error, exit 1 at 2026-01-01T00:00:00Z",
+      termination: { reason: "Error", exitCode: 1, finishedAt: new Date("2026-01-01T00:00:00Z") },
     });
+  });
+
+  it.each([
+    ["nothing", {}, [undefined, undefined, undefined]],
+    ["a clean end", { reason: "Completed", exitCode: 0 }, ["Completed", 0, undefined]],
+    ["a null time, as of an end that nobody saw", { exitCode: 137, finishedAt: null }, [undefined, 137, undefined]],
+    ["what is no time and no number", { exitCode: "137", finishedAt: "soon" }, [undefined, undefined, undefined]],
+    ["a code that is none", { exitCode: 2 ** 40 }, [undefined, undefined, undefined]],
+  ])("that ended tells of its end what the cluster says, and makes nothing up: %s", (_, terminated, known) => {
+    const status = { containerStatuses: [{ name: "agent", state: { terminated } }] };
+    const [reason, exitCode, finishedAt] = known;
+    expect(readPodObject(podJson({ status })).termination).toStrictEqual({ reason, exitCode, finishedAt });
   });
 });
 

@@ -1,3 +1,4 @@
+import type { ContainerTermination } from "@holdfast/workspace";
 import { at, elements, integerOf, textOf } from "./json.ts";
 
 /** What a waiting container's reason means to a person. */
@@ -33,6 +34,19 @@ export function terminationText(terminated: unknown): string | undefined {
     .join(", ");
   if (what === "") return undefined;
   return oneLine(finishedAt === undefined ? what : `${what} at ${finishedAt}`);
+}
+
+/** How a container last ended; undefined where nothing says that it did. A time that is none is not known. */
+export function terminationOf(terminated: unknown): ContainerTermination | undefined {
+  if (terminated === undefined) return undefined;
+  const reason = textOf(at(terminated, "reason"));
+  const exitCode = integerOf(at(terminated, "exitCode"));
+  const finishedAt = new Date(textOf(at(terminated, "finishedAt")) ?? Number.NaN);
+  return {
+    reason: reason === undefined ? undefined : oneLine(reason),
+    exitCode: exitCode !== undefined && Math.abs(exitCode) < 2 ** 31 ? exitCode : undefined,
+    finishedAt: Number.isNaN(finishedAt.getTime()) ? undefined : finishedAt,
+  };
 }
 
 function failedPod(status: unknown): string | undefined {

@@ -1,7 +1,7 @@
 import { podUidOf } from "@holdfast/contract";
 import type { PodReading } from "@holdfast/workspace";
 import { at, elements, integerOf, member, requireObject, requireText, textOf } from "./json.ts";
-import { podProblem, terminationText } from "./pod-problem.ts";
+import { podProblem, terminationOf, terminationText } from "./pod-problem.ts";
 
 const phases: readonly string[] = ["Pending", "Running", "Succeeded", "Failed"] satisfies PodReading["phase"][];
 
@@ -12,6 +12,7 @@ export function readPodObject(value: unknown): PodReading {
   const status = member(pod, "status");
   const main = at(elements(at(pod, "spec", "containers"))[0], "name");
   const container = elements(at(status, "containerStatuses")).find((entry) => at(entry, "name") === main);
+  const ended = at(container, "state", "terminated") ?? at(container, "lastState", "terminated");
   return {
     name: requireText(member(metadata, "name"), "metadata.name"),
     uid: podUidOf(requireText(member(metadata, "uid"), "metadata.uid")),
@@ -26,7 +27,8 @@ export function readPodObject(value: unknown): PodReading {
     node: textOf(at(pod, "spec", "nodeName")),
     image: textOf(at(elements(at(pod, "spec", "containers"))[0], "image")) ?? "",
     restartCount: Math.max(0, integerOf(at(container, "restartCount")) ?? 0),
-    lastTermination: terminationText(at(container, "state", "terminated") ?? at(container, "lastState", "terminated")),
+    lastTermination: terminationText(ended),
+    termination: terminationOf(ended),
     problem: podProblem(pod),
   };
 }

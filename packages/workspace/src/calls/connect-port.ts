@@ -29,7 +29,8 @@ export async function* connectPort(
       metadata: { port: String(wish.port), cause: "link_lost" },
       cause,
     });
-  yield* callGuest(ws, { feature: "ports", claim: { changes: true, epoch }, open, lost }, signal);
+  const claim = { changes: true, epoch } as const;
+  yield* callGuest(ws, { feature: "ports", claim, holds: "ports", open, lost }, signal);
 }
 
 async function* through(

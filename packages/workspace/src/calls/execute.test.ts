@@ -465,7 +465,7 @@ describe("close", () => {
     };
     const running = run();
     await settleTasks();
-    expect(workspace.view().liveExecutions).toBe(1);
+    expect(workspace.view().live.executions).toBe(1);
     workspace.close();
     expect(on.guests.closed).toEqual([]);
     finish();

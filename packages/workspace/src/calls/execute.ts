@@ -32,7 +32,8 @@ export async function* execute(
   const lost: Lost = (cause, gone) =>
     gone ? executionGone(ws, gone, wish.executionId, nextOffset, cause) : outcomeUnknown(ws, cause, wish, nextOffset);
   try {
-    yield* callGuest(ws, { feature: how.feature, claim: { changes: true, epoch }, open, lost }, signal);
+    const claim = { changes: true, epoch } as const;
+    yield* callGuest(ws, { feature: how.feature, claim, holds: "executions", open, lost }, signal);
   } catch (error) {
     if (signal.aborted || !started || !hasReason(error, "CANCELLATION_UNCONFIRMED")) throw error;
     await confirmCancelled(ws, started, error); // Throws what is proved, or that nothing was.

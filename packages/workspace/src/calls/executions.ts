@@ -57,7 +57,9 @@ export class WorkspaceExecutions {
     const lost: Lost = (cause, gone) =>
       gone ? executionGone(ws, gone, wish.executionId, offset, cause) : attachLost(ws, wish, offset, cause);
     try {
-      yield* this.#told(callGuest(ws, { feature: undefined, claim: readsOnly, open, lost }, signal));
+      yield* this.#told(
+        callGuest(ws, { feature: undefined, claim: readsOnly, holds: "executions", open, lost }, signal),
+      );
     } catch (error) {
       throw hasReason(error, "EXECUTION_DETACHED") ? asFollower(error) : error;
     }

@@ -79,7 +79,7 @@ describe("files of a workspace", () => {
     const walk = { path: "", glob: "", maxDepth: undefined, maxEntries: undefined, maxVisited: 10, hidden: true };
     expect((await collect(workspace.files.walk(walk, patient))).flat()).toEqual([]);
     expect(on.cluster.plan.requests).toEqual([]);
-    expect(workspace.view().liveExecutions).toBe(0);
+    expect(workspace.view().live.executions).toBe(0);
   });
 
   it("are refused up front while suspended, by name, with nothing dialled and nothing pulled", async () => {

@@ -7,6 +7,7 @@ import type { GuestIdentity } from "../events/workspace-event.ts";
 import { type Guest, GuestLost, GuestNotReached } from "../ports/guest.ts";
 import { admissionRefusal, notSent, workspaceDeleting, workspaceSuspended } from "../refusals.ts";
 import type { Handle } from "../state/handle.ts";
+import type { LiveCall } from "../state/live-calls.ts";
 import type { BoundGuest } from "../state/workspace-state.ts";
 import { admit } from "./admission.ts";
 import { assertClaim, type EpochClaim, isEpochRefusal, settleRefusal } from "./epoch-claim.ts";
@@ -18,6 +19,8 @@ export interface GuestCall<Event> {
   /** What the guest must have announced; undefined: every guest serves it. */
   readonly feature: GuestFeature | undefined;
   readonly claim: EpochClaim;
+  /** What its caller holds open by it; undefined: nothing that is counted. */
+  readonly holds?: LiveCall;
   /** Makes the call in this guest, which carries the call's epoch. Made once more, in another guest, where nothing of it was sent. */
   readonly open: (guest: Guest, bound: BoundGuest) => AsyncIterable<Event>;
   /** True once the call cannot be made a second time, though nothing of it was delivered. */
@@ -48,6 +51,7 @@ export async function* callGuest<Event>(
   for (;;) {
     assertServes(ws, bound, call.feature);
     const giveBack = ws.leases.take(bound.guest);
+    const isOver = call.holds && ws.live.take(ws.id, call.holds);
     let sent = false;
     try {
       await assertClaim(ws, bound, call.claim, signal);
@@ -75,6 +79,7 @@ export async function* callGuest<Event>(
       mayRebind = false;
       mayReread = false;
     } finally {
+      isOver?.();
       giveBack();
     }
   }

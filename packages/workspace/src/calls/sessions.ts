@@ -82,7 +82,7 @@ export class WorkspaceSessions {
         : attachLost(ws, { sessionId, attachmentId, offset }, cause);
     const claim = wish.mode === "observe" ? readsOnly : this.#change;
     try {
-      yield* callGuest(ws, { feature: "sessions", claim, open, lost }, signal);
+      yield* callGuest(ws, { feature: "sessions", claim, holds: "sessions", open, lost }, signal);
     } catch (error) {
       throw this.#named(error);
     }

@@ -100,9 +100,19 @@ export interface PodReading {
   readonly node: string | undefined;
   readonly image: string;
   readonly restartCount: number;
+  /** In words, for people. */
   readonly lastTermination: string | undefined;
+  /** The same. */
+  readonly termination: ContainerTermination | undefined;
   /** Why it does not start, as "unschedulable: …", "image pull: …", "crash loop: …", "out of memory". */
   readonly problem: string | undefined;
+}
+
+/** How the agent's container last ended; what the cluster does not say is undefined. */
+export interface ContainerTermination {
+  readonly reason: string | undefined;
+  readonly exitCode: number | undefined;
+  readonly finishedAt: Date | undefined;
 }
 
 /** A write's three endings. Unknown is never read as refused: a late request can still land. */

@@ -41,7 +41,8 @@ export interface Guest {
    * `ports`.
    */
   connectPort(wish: PortWish, signal: AbortSignal): Promise<GuestTunnel>;
-  health(within: Deadline): Promise<GuestHealth>;
+  /** `use`: it also looks at what is used of disk and memory. */
+  health(within: Deadline, what?: { readonly use: boolean }): Promise<GuestHealth>;
   /** The raw `/proc/self/status` of a process that the agent starts as it starts commands; judged by the domain (G32). */
   probe(within: Deadline): Promise<string>;
   /**
@@ -72,8 +73,6 @@ export interface Guest {
    * later than `within`, whatever it answers.
    */
   releaseSessions(why: HoldfastError, within: Deadline): Promise<void>;
-  /** Executions that are followed through this client. */
-  readonly liveExecutions: number;
   /**
    * Its pod was seen gone. Nothing that was lost is taken up again, and ends as GuestLost; streams that stand end by themselves, or soon
    * when nobody is at their other end.
@@ -88,6 +87,33 @@ export interface GuestHealth {
   readonly protocolVersion: number;
   readonly features: readonly (GuestFeature | (string & {}))[];
   readonly bootId: BootId;
+  /** Undefined: not asked for, or the agent is older. */
+  readonly use?: ResourceUse | undefined;
+}
+
+/** What is used of disk and memory; undefined is not known. */
+export interface ResourceUse {
+  /** The file system that the workspace's root is on. */
+  readonly disk: DiskUse | undefined;
+  /** The control group of the agent's container. */
+  readonly memory: MemoryUse | undefined;
+}
+
+export interface DiskUse {
+  readonly totalBytes: bigint;
+  readonly usedBytes: bigint;
+  /** To a program without privileges. */
+  readonly availableBytes: bigint;
+  /** Undefined: it has no such bound, or does not say. */
+  readonly inodes: { readonly total: bigint; readonly used: bigint } | undefined;
+}
+
+export interface MemoryUse {
+  readonly usedBytes: bigint;
+  /** Without file pages that were not used lately. */
+  readonly workingSetBytes: bigint | undefined;
+  /** Undefined: none is set, or it cannot be read. */
+  readonly limitBytes: bigint | undefined;
 }
 
 /** How programs are brought to an end. */

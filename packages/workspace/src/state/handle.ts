@@ -20,6 +20,7 @@ import type { Fact, News } from "./facts.ts";
 import { FreshLook } from "./fresh-look.ts";
 import { GuestLeases } from "./guest-leases.ts";
 import { LateCreates } from "./late-creates.ts";
+import { LiveCalls } from "./live-calls.ts";
 import type { Rebind } from "./rebind.ts";
 import { boundGuestOf, leadsSomewhere, next } from "./transitions.ts";
 import { UnresolvedWrites } from "./unresolved-writes.ts";
@@ -57,6 +58,8 @@ export class Handle {
   readonly deps: WorkspaceDeps;
   /** Shared by the handles of this process. */
   readonly lateCreates: LateCreates;
+  /** Shared likewise: what callers hold open. */
+  readonly live: LiveCalls;
   readonly leases = new GuestLeases();
   readonly unresolved = new UnresolvedWrites();
   /** Pods that a suspend of ours, known applied, took away: not bound again though they may still look ready (L15). */
@@ -103,8 +106,9 @@ export class Handle {
   #state: WorkspaceState = { t: "opening" };
   #transition: LastTransition;
 
-  constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates = new LateCreates()) {
+  constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates = new LateCreates(), live = new LiveCalls()) {
     this.lateCreates = lateCreates;
+    this.live = live;
     this.id = id;
     this.name = sandboxNameOf(id);
     this.deps = deps;

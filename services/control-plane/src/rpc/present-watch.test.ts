@@ -20,7 +20,7 @@ const view: WorkspaceView = {
   transition: { cause: "suspendAccepted" },
   identity: { claimUids: {} },
   templateCurrent: false,
-  liveExecutions: 0,
+  live: { executions: 0, sessions: 0, ports: 0 },
 };
 const sandboxUid = sandboxUidOf("uid-1");
 const first = { podUid: podUidOf("pod-1"), bootId: bootIdOf("boot-1") };

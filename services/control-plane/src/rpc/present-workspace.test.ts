@@ -1,7 +1,10 @@
 import { create, isFieldSet } from "@bufbuild/protobuf";
 import {
+  ContainerTerminationSchema,
+  DiskUseSchema,
   FlushOutcome,
   FlushReportSchema,
+  MemoryUseSchema,
   Origin,
   QuiesceOutcome,
   QuiesceScope,
@@ -10,7 +13,7 @@ import {
 } from "@holdfast/api/holdfast/v1/common_pb";
 import { holderEpochFrom, sandboxUidOf } from "@holdfast/contract";
 import { workspaceId } from "@holdfast/testkit";
-import type { FlushReport, QuiesceReport, WorkspaceView } from "@holdfast/workspace";
+import type { FlushReport, QuiesceReport, ResourceUse, WorkspaceView } from "@holdfast/workspace";
 import { describe, expect, it } from "vitest";
 import { presentNews, presentSummary, presentTemplate } from "./present-inventory.ts";
 import { presentQuiesce, presentStopReports, presentWorkspace } from "./present-workspace.ts";
@@ -22,7 +25,7 @@ const bare: WorkspaceView = {
   transition: { cause: "read" },
   identity: { claimUids: {} },
   templateCurrent: false,
-  liveExecutions: 0,
+  live: { executions: 0, sessions: 0, ports: 0 },
 };
 const told = (more: Partial<WorkspaceView> = {}) => create(WorkspaceSchema, presentWorkspace({ ...bare, ...more }));
 
@@ -62,11 +65,57 @@ describe("a workspace as callers see it", () => {
     expect(known.transition).toMatchObject({ cause: "c", waitingFor: "w", byEpoch: 0n, at: { seconds: 0n, nanos: 0 } });
   });
 
+  const pod = {
+    name: "p",
+    image: "i",
+    restartCount: 2,
+    node: undefined,
+    lastTermination: undefined,
+    termination: undefined,
+  };
+
   it("tells its pod, and nothing of it that is not known", () => {
-    const pod = { name: "p", image: "i", restartCount: 2, node: undefined, lastTermination: undefined };
-    expect(told({ pod }).pod).toMatchObject({ name: "p", image: "i", node: "", restartCount: 2, lastTermination: "" });
-    const more = { ...pod, node: "n", lastTermination: "OOMKilled (exit code 137)" };
-    expect(told({ pod: more }).pod).toMatchObject({ node: "n", lastTermination: "OOMKilled (exit code 137)" });
+    const bare = told({ pod }).pod;
+    expect(bare).toMatchObject({ name: "p", image: "i", node: "", restartCount: 2, lastTermination: "" });
+    expect([bare?.termination, bare?.disk, bare?.memory]).toEqual([undefined, undefined, undefined]);
+    const more = { ...pod, node: "n", lastTermination: "OOMKilled, exit 137" };
+    expect(told({ pod: more }).pod).toMatchObject({ node: "n", lastTermination: "OOMKilled, exit 137" });
+  });
+
+  it("tells how its container ended; a code of 0 is present, what the cluster does not say is absent", () => {
+    const finishedAt = new Date(1_500);
+    const { field } = ContainerTerminationSchema;
+    const clean = told({ pod: { ...pod, termination: { reason: "Completed", exitCode: 0, finishedAt } } });
+    expect(clean.pod?.termination).toMatchObject({ reason: "Completed", exitCode: 0, finishedAt: { seconds: 1n } });
+    const dark = told({
+      pod: { ...pod, termination: { reason: undefined, exitCode: undefined, finishedAt: undefined } },
+    });
+    const ended = dark.pod?.termination ?? expect.unreachable();
+    expect([ended.reason, isFieldSet(ended, field.exitCode), ended.finishedAt]).toEqual(["", false, undefined]);
+  });
+
+  it("tells what its guest says to use; one that is not known is absent beside the other, and so is a bound that is none", () => {
+    const disk = { totalBytes: 2n ** 63n, usedBytes: 1n, availableBytes: 0n, inodes: undefined };
+    const memory = { usedBytes: 5n, workingSetBytes: undefined, limitBytes: undefined };
+    const used = (use: ResourceUse) => told({ pod: { ...pod, use } }).pod ?? expect.unreachable();
+    const onDisk = used({ disk, memory: undefined });
+    expect(onDisk.disk).toMatchObject({ totalBytes: 2n ** 63n, usedBytes: 1n, availableBytes: 0n });
+    expect(onDisk.disk && isFieldSet(onDisk.disk, DiskUseSchema.field.totalInodes)).toBe(false);
+    expect(onDisk.memory).toBeUndefined();
+    const counted = used({ disk: { ...disk, inodes: { total: 9n, used: 0n } }, memory });
+    expect(counted.disk).toMatchObject({ totalInodes: 9n, usedInodes: 0n });
+    const { workingSetBytes, limitBytes } = MemoryUseSchema.field;
+    const inMemory = counted.memory ?? expect.unreachable();
+    expect([inMemory.usedBytes, isFieldSet(inMemory, workingSetBytes), isFieldSet(inMemory, limitBytes)]).toEqual([
+      5n,
+      false,
+      false,
+    ]);
+  });
+
+  it("tells what this process holds open in it", () => {
+    const held = told({ live: { executions: 1, sessions: 2, ports: 3 } });
+    expect(held).toMatchObject({ liveExecutions: 1, liveSessions: 2, livePorts: 3 });
   });
 });
 

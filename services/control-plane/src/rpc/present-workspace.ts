@@ -1,9 +1,12 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
+  type ContainerTerminationSchema,
+  type DiskUseSchema,
   FlushOutcome,
   type FlushReportSchema,
   type GuestHealthSchema,
   Origin,
+  type PodFactsSchema,
   QuiesceOutcome,
   type QuiesceReportSchema,
   QuiesceScope,
@@ -13,8 +16,11 @@ import {
 } from "@holdfast/api/holdfast/v1/common_pb";
 import { quiescedNamedMax } from "@holdfast/contract";
 import type {
+  ContainerTermination,
+  DiskUse,
   FlushReport,
   GuestHealth,
+  PodFacts,
   QuiesceReport,
   StoppedProcess,
   StopReports,
@@ -69,18 +75,35 @@ export function presentWorkspace(view: WorkspaceView, health?: GuestHealth): Mes
     templateCurrent: view.templateCurrent,
     root: view.root ?? "",
     ...(view.holderEpoch === undefined ? {} : { holderEpoch: BigInt(view.holderEpoch) }),
-    ...(pod && {
-      pod: {
-        name: pod.name,
-        image: pod.image,
-        node: pod.node ?? "",
-        restartCount: pod.restartCount,
-        lastTermination: pod.lastTermination ?? "",
-      },
-    }),
-    liveExecutions: view.liveExecutions,
+    ...(pod && { pod: presentPod(pod) }),
+    liveExecutions: view.live.executions,
+    liveSessions: view.live.sessions,
+    livePorts: view.live.ports,
     ...(health && { health: presentHealth(health) }),
   };
+}
+
+function presentPod(pod: PodFacts): MessageInitShape<typeof PodFactsSchema> {
+  const { name, image, node = "", restartCount, lastTermination = "", termination, use } = pod;
+  return {
+    name,
+    image,
+    node,
+    restartCount,
+    lastTermination,
+    ...(termination && { termination: presentTermination(termination) }),
+    ...(use?.disk && { disk: presentDisk(use.disk) }),
+    ...(use?.memory && { memory: { ...use.memory } }),
+  };
+}
+
+function presentTermination(ended: ContainerTermination): MessageInitShape<typeof ContainerTerminationSchema> {
+  const { reason = "", exitCode, finishedAt } = ended;
+  return { reason, exitCode, ...(finishedAt && { finishedAt: timestampOf(finishedAt.getTime()) }) };
+}
+
+function presentDisk({ inodes, ...bytes }: DiskUse): MessageInitShape<typeof DiskUseSchema> {
+  return { ...bytes, ...(inodes && { totalInodes: inodes.total, usedInodes: inodes.used }) };
 }
 
 function presentHealth(health: GuestHealth): MessageInitShape<typeof GuestHealthSchema> {
