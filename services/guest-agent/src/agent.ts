@@ -34,7 +34,7 @@ export interface Agent {
   readonly port: number;
   /** Admits nothing new, ends what runs, writes the disk out, lets readers have the ends, then closes. */
   stop(): Promise<void>;
-  /** A program is being started in a thread that cannot be ended before the kernel answers, nor can this process exit before that. */
+  /** A program is being started, or a disk asked, in a thread that cannot be ended before the kernel answers, nor can this process exit before that. */
   isStarting(): boolean;
 }
 
@@ -145,7 +145,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       readiness.close();
       tree[Symbol.dispose]();
     },
-    isStarting: isBusy,
+    isStarting: () => isBusy() || use.isBusy,
   };
 }
 

@@ -45,11 +45,13 @@ it("G3 a disk that does not answer is left out after 500 ms, and is asked by one
     expect(await Promise.all(both)).toEqual([{ memory }, { memory }]);
   }
   expect(hung.gates).toHaveLength(1);
+  expect(use.isBusy).toBe(true);
   hung.gates[0]?.resolve();
   await new Promise(setImmediate);
   const back = use.read();
   hung.gates[1]?.resolve();
   expect(await back).toEqual({ disk, memory });
+  expect(use.isBusy).toBe(false);
 });
 
 it("a control group that does not answer is left out likewise", async () => {

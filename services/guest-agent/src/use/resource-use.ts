@@ -38,6 +38,11 @@ export class ResourceUse {
     this.#sources = sources;
   }
 
+  /** The kernel is being asked. The process cannot exit of itself before it answers. */
+  get isBusy(): boolean {
+    return this.#disk !== undefined || this.#memory !== undefined;
+  }
+
   /** As it is now. Never rejects. */
   async read(): Promise<MessageInitShape<typeof ResourceUseSchema>> {
     this.#disk ??= known(async () => diskUseOf(await this.#sources.fileSystem(this.#root))).finally(() => {
