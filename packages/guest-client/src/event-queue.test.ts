@@ -90,6 +90,41 @@ describe("events between a stream and its reader", () => {
     }
   });
 
+  it("keep every byte of a piece that comes while the one before it is handed on, and where a stream is not whole", async () => {
+    const queue = new EventQueue();
+    const piece = (offset: number, text: string): ExecutionEvent => ({
+      t: "output",
+      stream: "stdout",
+      offset,
+      data: Buffer.from(text),
+    });
+    queue.push(piece(0, "ab"));
+    expect(await queue.next()).toMatchObject({ offset: 0, data: Buffer.from("ab") });
+    queue.push(piece(2, "cd"));
+    queue.push(piece(9, "ef"));
+    queue.end(undefined);
+    expect(await drained(queue)).toMatchObject([
+      { offset: 2, data: Buffer.from("cd") },
+      { offset: 9, data: Buffer.from("ef") },
+    ]);
+  });
+
+  it("G5 holds the source back for what had come before the source was known, and lets it go only once most is read", async () => {
+    const queue = new EventQueue();
+    for (let at = 0; at < 8; at += 1) {
+      queue.push({ t: "output", stream: "stdout", offset: at * 65_536, data: Buffer.alloc(65_536) });
+    }
+    const { calls, ...stream } = source();
+    queue.feedFrom(stream);
+    expect(calls).toEqual(["pause"]);
+    await queue.next();
+    await queue.next();
+    expect(calls).toEqual(["pause"]);
+    queue.end(undefined);
+    await drained(queue);
+    expect(calls).toEqual(["pause", "resume"]);
+  });
+
   it("keeps no chunk alive for the few bytes of it that wait", async () => {
     const chunk = new Uint8Array(64 * 1024);
     const queue = new EventQueue();
@@ -102,6 +137,7 @@ describe("events between a stream and its reader", () => {
     const queue = new EventQueue();
     queue.push({ t: "gap", from: 0, to: 1, reason: "dropped" });
     queue.end(new Error("lost"));
+    queue.end(undefined); // The first word on how it ended stands.
     expect(await queue.next()).toMatchObject({ t: "gap" });
     await expect(queue.next()).rejects.toThrow("lost");
   });

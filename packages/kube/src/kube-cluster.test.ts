@@ -121,6 +121,14 @@ describe("create", () => {
     });
   });
 
+  it("L24 is refused for good by a 422 that names no field: a creation has no condition that could have failed", async () => {
+    const template = await readTemplate();
+    api.script((_received, reply) => status(reply, 422, "Invalid"));
+    using within = soon();
+    const ending = await cluster.createSandbox({ id, template, createdBy: "c", writtenBy: "w" }, within);
+    expect(ending).toMatchObject({ t: "refused", why: "other", error: { reason: "CLUSTER_WRITE_REFUSED" } });
+  });
+
   it("does not call a conflict over something else existing", async () => {
     const template = await readTemplate();
     api.script((_received, reply) => status(reply, 409, "Conflict", { message: "quota is being changed" }));

@@ -1,10 +1,14 @@
 import { Deadline, systemClock } from "@holdfast/async";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Api } from "./api.ts";
 import type { KubeCluster } from "./kube-cluster.ts";
-import { acceleratedClock, clientOf, sandboxJson, soon } from "./testing/fixtures.ts";
+import { Reader } from "./reader.ts";
+import { sandboxes } from "./resources.ts";
+import { acceleratedClock, clientOf, HandClock, sandboxJson, soon } from "./testing/fixtures.ts";
 import { json, type Script, ScriptedApi, status } from "./testing/scripted-api.ts";
 
 const clock = acceleratedClock(50);
+const never = new Promise<never>(() => undefined);
 let api: ScriptedApi;
 let cluster: KubeCluster;
 
@@ -72,26 +76,40 @@ describe("L38 a read is tried again", () => {
   });
 });
 
+describe("what a read makes of an object", () => {
+  it("is a fault of the object only where its reader says so: a defect of ours travels out as itself", () => {
+    const transport = { send: () => never, stream: () => never, close: () => undefined };
+    const reader = new Reader({ transport, clock: systemClock, requestTimeoutMs: 1_000 });
+    const defect = new TypeError("a defect");
+    const parse = (): never => {
+      throw defect;
+    };
+    expect(() => reader.parse(new Api("team-a").get(sandboxes, "one"), {}, parse)).toThrow(defect);
+  });
+});
+
 describe("a read ends", () => {
-  it("with CLUSTER_UNAVAILABLE at its deadline, with the last failure's words", async () => {
-    api.script((_received, reply) => status(reply, 503, "Unavailable", { message: "etcd is away" }));
-    await expect(read(20_000)).rejects.toMatchObject({
-      reason: "CLUSTER_UNAVAILABLE",
-      message: expect.stringContaining("etcd is away"),
+  it("L38 with CLUSTER_UNAVAILABLE at its deadline, with the last failure's words, also where it cuts off a try that nobody answers", async () => {
+    api.script((_received, reply) => {
+      if (api.received.length < 3) status(reply, 503, "Unavailable", { message: "etcd is away" });
     });
-    expect(api.received.length).toBeGreaterThan(1);
-    expect(api.received.length).toBeLessThan(60);
+    const time = new HandClock();
+    using within = new Deadline(time, 5_000);
+    const done = cluster.readSandbox("namzu-ws-one", within);
+    await api.reached(3);
+    time.pass(5_000);
+    await expect(done).rejects.toMatchObject({
+      reason: "CLUSTER_UNAVAILABLE",
+      message: expect.stringMatching(/within 5000 ms .*etcd is away/),
+    });
+    expect(api.received).toHaveLength(3);
   });
 
-  it("L38 with the last failure's words also where the deadline cuts off a try that nobody answers", async () => {
-    api.script((_received, reply) => {
-      if (api.received.length === 1) status(reply, 503, "Unavailable", { message: "etcd is away" });
-    });
-    await expect(read(20_000)).rejects.toMatchObject({
-      reason: "CLUSTER_UNAVAILABLE",
-      message: expect.stringContaining("etcd is away"),
-    });
-    expect(api.received).toHaveLength(2);
+  it("waits between its tries, longer each time", async () => {
+    api.script((_received, reply) => status(reply, 503, "Unavailable"));
+    using within = new Deadline(clock, 5_000);
+    await expect(cluster.readSandbox("namzu-ws-one", within)).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    expect(api.received.length).toBeLessThan(20);
   });
 
   it("with CLUSTER_UNAVAILABLE at its deadline when nothing answers", async () => {
@@ -101,7 +119,9 @@ describe("a read ends", () => {
 
   it("at once when the server asks for more time than there is", async () => {
     api.script((_received, reply) => status(reply, 429, "TooManyRequests", { headers: { "retry-after": "3600" } }));
-    await expect(read()).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    using within = new Deadline(clock, 600_000);
+    await expect(cluster.readSandbox("namzu-ws-one", within)).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    expect(within.signal.aborted).toBe(false);
     expect(api.received).toHaveLength(1);
   });
 
@@ -145,7 +165,10 @@ describe("a read ends", () => {
     ["something else", "Whatever", { name: "namzu-ws-one" }],
   ])("with an error, never as absent, on a 404 about %s", async (_what, reason, details) => {
     api.script((_received, reply) => status(reply, 404, reason, { details }));
-    await expect(read()).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+    await expect(read()).rejects.toMatchObject({
+      reason: "CLUSTER_UNAVAILABLE",
+      message: expect.stringContaining("is the kind installed in this cluster?"),
+    });
   });
 
   it("with an error that names the member of an object that cannot be read", async () => {
