@@ -12,6 +12,8 @@ export const executionKeptMs = 60_000;
 export const retainedExecutionKeptMs = 10 * 60_000;
 /** How long the kernel may leave one start unanswered before all others are refused until it answers. */
 export const startsHeldAfterMs = 30_000;
+/** How long a file system may take to tell of a path of the user's, before what needs it is refused. */
+export const userPathAnswerMs = 5_000;
 /** Ids of executions that are remembered after their record. */
 export const executionTombstonesMax = 65_536;
 /** How long such an id is remembered. */

@@ -1,3 +1,5 @@
+import { realpath } from "node:fs/promises";
+import { resolve } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { systemClock } from "@holdfast/async";
 import { type GuestFeature, leftoversNamedMax, linkProtocolVersion } from "@holdfast/contract";
@@ -12,6 +14,7 @@ import { stopGuest } from "./disk/stop-guest.ts";
 import { baseEnvironment } from "./execution/command-environment.ts";
 import { routeExecutions } from "./execution/execution-routes.ts";
 import { ExecutionTable } from "./execution/execution-table.ts";
+import { PathLooks } from "./execution/path-looks.ts";
 import { Tombstones } from "./execution/tombstones.ts";
 import { routeFence } from "./fence/fence-routes.ts";
 import { admissionBy } from "./fence/judged-methods.ts";
@@ -34,7 +37,7 @@ export interface Agent {
   readonly port: number;
   /** Admits nothing new, ends what runs, writes the disk out, lets readers have the ends, then closes. */
   stop(): Promise<void>;
-  /** A program is being started, or a disk asked, in a thread that cannot be ended before the kernel answers, nor can this process exit before that. */
+  /** A program is being started, or a path looked at, in a thread that cannot be ended before the kernel answers, nor can this process exit before that. */
   isStarting(): boolean;
 }
 
@@ -77,8 +80,11 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const quiet = new Quiet();
   const { programs: spawner, helpers: helperSpawner, isBusy, retire, givesTerminals } = chooseSpawners();
   const pipes = choosePipes(`${config.readySocket}.pipes`);
+  const looks = new PathLooks(systemClock);
+  const root = { path: resolve(config.workspaceRoot), real: await realpath(config.workspaceRoot) };
   const table = new ExecutionTable({
-    workspaceRoot: config.workspaceRoot,
+    root,
+    looks,
     environment,
     clock: systemClock,
     spawner,
@@ -98,7 +104,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
   const flush = fileSystem && new Flush(fileSystem);
   routeDisk(router, { quiesce: new Quiesce(scope, quiet, systemClock), flush, fence });
   const { bootId, workspaceRoot } = config;
-  const needs = { workspaceRoot, environment, clock: systemClock, quiet, spawner, pipes };
+  const needs = { root, looks, environment, clock: systemClock, quiet, spawner, pipes };
   const sessions = givesTerminals ? openSessions(needs, stateDirectory, bootId) : undefined;
   if (sessions) routeSessions(router, { table: sessions, fence, bootId, clock: systemClock });
   let ownPort = config.port;
@@ -107,7 +113,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
     ...(flush ? [] : ["flush" as const]),
     ...(sessions ? [] : ["sessions" as const]),
   ]);
-  const use = new ResourceUse(workspaceRoot, systemClock);
+  const use = new ResourceUse({ root: workspaceRoot, podUid: config.token }, systemClock);
   const features = servedFeatures.filter((feature) => !missing.has(feature));
   router
     .unary(AgentService.method.health, async ({ includeUse }) => ({
@@ -145,7 +151,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
       readiness.close();
       tree[Symbol.dispose]();
     },
-    isStarting: () => isBusy() || use.isBusy,
+    isStarting: () => isBusy() || looks.isBusy || use.isBusy,
   };
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, SerialQueue } from "@holdfast/async";
-import { quiescedNamedMax } from "@holdfast/contract";
+import { type Clock, Deadline, SerialQueue } from "@holdfast/async";
+import { quiescedNamedMax, quiesceScanMs } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
 import type { ProcessScope } from "./process-scope.ts";
 import type { Quiet } from "./quiet.ts";
@@ -25,6 +25,9 @@ interface Hold {
   readonly id: string;
   readonly end: () => void;
 }
+
+/** What is left for scans at least, beside the grace, however long a start took to settle. */
+const leastScanMs = 2_000;
 
 /** Brings the guest to rest, one caller after the other, and keeps it there while a hold lasts. */
 export class Quiesce {
@@ -56,10 +59,14 @@ export class Quiesce {
 
   async #run(order: QuiesceOrder): Promise<QuiesceOutcome> {
     const { graceMs, holdMs, signal } = order;
-    const reopen = await this.#quiet.close(signal);
+    using within = new Deadline(this.#clock, quiesceScanMs, signal);
+    const reopen = await this.#quiet.close(within.signal).catch((error) => {
+      throw within.expired ? startHeld() : error;
+    });
     let held = false;
     try {
-      const report = await stopPrograms(this.#scope, graceMs, signal).catch((error) => {
+      const withinMs = Math.max(within.remainingMs(), graceMs + leastScanMs);
+      const report = await stopPrograms(this.#scope, graceMs, signal, withinMs).catch((error) => {
         throw signal.aborted ? signal.reason : unseen(error);
       });
       if (report.left.length > 0) throw unconfirmed(report);
@@ -104,6 +111,14 @@ function unconfirmed({ left, rounds }: StopReport): AnsweredError {
     `Not everything in the guest could be stopped: after ${rounds} scans ${left.length} processes are left: ${named(left)}. ` +
       "They go on, and may write.",
     { pids: pids.join(","), left: String(left.length), rounds: String(rounds) },
+  );
+}
+
+function startHeld(): AnsweredError {
+  return new AnsweredError(
+    "QUIESCE_UNCONFIRMED",
+    `A program is being started, and the kernel has not answered for ${quiesceScanMs / 1_000} s: it may begin at any time. Nothing was stopped.`,
+    { pids: "", cause: "start-held" },
   );
 }
 

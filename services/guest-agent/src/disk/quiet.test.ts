@@ -1,3 +1,4 @@
+import { quiesceScanMs } from "@holdfast/contract";
 import { describe, expect, it } from "vitest";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { ProcessScope } from "./process-scope.ts";
@@ -30,6 +31,17 @@ describe("quiet", () => {
     expect(await starting).toBe("let in");
     await quiesce;
     expect(scans).toBeGreaterThan(0);
+    expect(await quiet.start(async () => "after")).toBe("after");
+  });
+
+  it("G24 a start that the kernel does not answer leaves it unconfirmed by name in time, and the guest open again", async () => {
+    const [quiet, clock] = [new Quiet(), new HandClock()];
+    const starting = quiet.start(() => new Promise<never>(() => undefined));
+    starting.catch(() => undefined);
+    const quiesce = new Quiesce(nothing, quiet, clock).run(order);
+    while (!quiet.isQuiet) await Promise.resolve();
+    clock.pass(quiesceScanMs);
+    await expect(quiesce).rejects.toMatchObject({ reason: "QUIESCE_UNCONFIRMED", metadata: { cause: "start-held" } });
     expect(await quiet.start(async () => "after")).toBe("after");
   });
 

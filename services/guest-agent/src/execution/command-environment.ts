@@ -57,7 +57,7 @@ function bytesOfReal(path: string): string {
 }
 
 /** True for the directory itself and everything below it, symbolic links resolved. */
-export function isWithin(path: string, root: string): boolean {
+function isWithin(path: string, root: string): boolean {
   const [real, realRoot] = [path, root].map(bytesOfReal) as [string, string];
   return real === realRoot || real.startsWith(realRoot === "/" ? "/" : `${realRoot}/`);
 }

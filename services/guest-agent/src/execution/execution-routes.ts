@@ -21,11 +21,13 @@ export function routeExecutions(router: Router, table: ExecutionTable, fence: Fe
     .stream(ExecutionService.method.startExecution, (request, stream) => {
       expectBoot(request.expectedBootId, bootId);
       const fromOffset = parseOffset(request.fromOffset);
-      const start = () => table.start(parseStart(request), fromOffset);
       const { maxOutputBytes } = request;
+      const { epoch } = stream.context;
+      const admit = fence.admitting(epoch);
+      const start = () => table.start(parseStart(request), fromOffset, admit);
       // What follows holds no request: its input may be megabytes, and the command may run for a month.
       return followStarted(
-        fence.effect(stream.context.epoch, start),
+        fence.effect(epoch, start),
         stream,
         { fromOffset: request.fromOffset, maxOutputBytes },
         { bootId, fence },

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
@@ -12,6 +12,7 @@ import {
   orphanAfterMs,
   retainedExecutionKeptMs,
 } from "@holdfast/contract";
+import { AnsweredError } from "@holdfast/guest-link";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Quiet } from "../disk/quiet.ts";
 import { choosePipes } from "../spawn/pipes.ts";
@@ -20,18 +21,20 @@ import { addon } from "../testing/addon.testing.ts";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { Execution } from "./execution.ts";
 import { ExecutionTable } from "./execution-table.ts";
+import { type PathLook, PathLooks } from "./path-looks.ts";
 import { parseExecutionId, parseStart } from "./start-wish.ts";
 import { Tombstones } from "./tombstones.ts";
 
 const koffi = await addon();
 const unkept = { append: () => undefined, tidy: async () => undefined };
 
-function tableOf() {
+function tableOf(looks?: PathLook) {
   const root = mkdtempSync(join(tmpdir(), "holdfast-table-test-"));
   const clock = new HandClock();
   const environment = { PATH: process.env.PATH ?? "", HOME: "/tmp" };
   const table = new ExecutionTable({
-    workspaceRoot: root,
+    root: { path: root, real: root },
+    looks: looks ?? new PathLooks(clock),
     environment,
     clock,
     spawner: new PosixSpawner(koffi),
@@ -44,17 +47,18 @@ function tableOf() {
     await Promise.allSettled(table.running.map((execution) => execution.end("agent-stopped", 0)));
     rmSync(root, { recursive: true });
   });
-  return { table, clock };
+  return { table, clock, root };
 }
 
 interface Delivery {
+  readonly cwd?: string;
   readonly onDisconnect?: OnDisconnect;
   readonly retainOutput?: boolean;
 }
 
-function wishOf(executionId: string, words: readonly string[], delivery: Delivery = {}) {
+function wishOf(executionId: string, words: readonly string[], { cwd = "", ...delivery }: Delivery = {}) {
   const [program = "true", ...args] = words;
-  const command = create(CommandSchema, { command: program, args });
+  const command = create(CommandSchema, { command: program, args, cwd });
   return parseStart(create(StartExecutionRequestSchema, { executionId, command, ...delivery }));
 }
 
@@ -230,5 +234,59 @@ describe("what makes two starts the same request", () => {
     expect(executionIdPattern.test("aZ0._-")).toBe(true);
     for (const id of ["", "a b", "a/b", "é", "x".repeat(65)])
       expect(() => parseExecutionId(id)).toThrow(/execution_id/);
+  });
+});
+
+describe("a start whose directory takes its time", () => {
+  it("G5a is judged again after that look: of a holder superseded meanwhile nothing is begun, and its id stays free", async () => {
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    const looks: PathLook = {
+      async at(_, ask) {
+        asked.resolve();
+        await answer.promise;
+        return ask();
+      },
+    };
+    const { table, root } = tableOf(looks);
+    mkdirSync(join(root, "below"));
+    const wish = wishOf("late", ["sh", "-c", `echo x >> ${root}/ran`], { cwd: "below" });
+    let superseded = false;
+    const admit = (): void => {
+      if (superseded) throw new AnsweredError("HOLDER_EPOCH_SUPERSEDED", "another holder");
+    };
+    const one = table.start(wish, 0, admit);
+    await asked.promise;
+    const other = table.start(wish, 0, admit); // Joins: finding the id and taking it is one step, also with a look between.
+    superseded = true;
+    answer.resolve();
+    await expect(one).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
+    await expect(other).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
+    expect([table.all, existsSync(join(root, "ran"))]).toEqual([[], false]);
+    const again = await table.start(wish, 0);
+    expect([again.joined, await exitOf(again.execution)]).toMatchObject([false, { status: { code: 0 } }]);
+    expect(readFileSync(join(root, "ran"), "utf8")).toBe("x\n");
+  });
+
+  it("G6 joins a second start of its id: one process", async () => {
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    const looks: PathLook = {
+      async at(_, ask) {
+        asked.resolve();
+        await answer.promise;
+        return ask();
+      },
+    };
+    const { table, root } = tableOf(looks);
+    mkdirSync(join(root, "below"));
+    const wish = wishOf("once", ["sh", "-c", `echo x >> ${root}/ran`], { cwd: "below" });
+    const starts = [table.start(wish, 0), table.start(wish, 0)];
+    await asked.promise;
+    answer.resolve();
+    const [one, other] = await Promise.all(starts);
+    expect([one?.joined, other?.joined, one?.execution === other?.execution]).toEqual([false, true, true]);
+    if (one) await one.execution.ended;
+    expect(readFileSync(join(root, "ran"), "utf8")).toBe("x\n");
   });
 });

@@ -12,13 +12,14 @@ import type { Quiet } from "../disk/quiet.ts";
 import { argCostBytes, environmentBytesOf } from "./environment-bytes.ts";
 import { Execution } from "./execution.ts";
 import { InputBudget, type KeptInput } from "./input-budget.ts";
-import type { LaunchNeeds } from "./launch.ts";
+import { type LaunchNeeds, noRoom } from "./launch.ts";
 import { LogBudget } from "./log-budget.ts";
-import { directoryOf, type StartWish } from "./start-wish.ts";
+import { directoryOf, type StartRoot } from "./start-directory.ts";
+import type { StartWish } from "./start-wish.ts";
 import type { Tombstones } from "./tombstones.ts";
 
 export interface ExecutionTableOptions extends LaunchNeeds {
-  readonly workspaceRoot: string;
+  readonly root: StartRoot;
   /** What every command finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
   readonly clock: Clock;
@@ -58,11 +59,13 @@ export class ExecutionTable {
 
   /**
    * Starts the command, or joins the one that has this id. Finding and inserting is one step: two starts of one id run one
-   * process. Rejects with AnsweredError; this call has started nothing then.
+   * process. Rejects with AnsweredError, or as `admit`, which is asked again in the step in which the program is begun; this call has
+   * started nothing then.
    */
   async start(
     wish: StartWish,
     fromOffset: number,
+    admit = (): void => undefined,
   ): Promise<{ readonly execution: Execution; readonly joined: boolean }> {
     const known = this.#records.get(wish.id);
     if (known !== undefined) {
@@ -71,18 +74,18 @@ export class ExecutionTable {
       return { execution: known, joined: true };
     }
     this.#refuseIfBuried(wish);
-    return this.#options.quiet.start(() => this.#startNew(wish, fromOffset));
+    return this.#options.quiet.start(() => this.#startNew(wish, fromOffset, admit));
   }
 
   async #startNew(
     wish: StartWish,
     fromOffset: number,
+    admit: () => void,
   ): Promise<{ readonly execution: Execution; readonly joined: false }> {
     if (fromOffset > 0) throw beyondEnd(wish.id, fromOffset, 0);
-    const cwd = directoryOf(wish.cwd, this.#options.workspaceRoot);
     const input = this.#inputs.keep(wish.id, wish.stdin);
     try {
-      return await this.#startWith(input, wish, cwd);
+      return await this.#startWith(input, wish, admit);
     } catch (error) {
       input.release();
       throw error;
@@ -92,7 +95,7 @@ export class ExecutionTable {
   async #startWith(
     input: KeptInput,
     wish: StartWish,
-    cwd: string,
+    admit: () => void,
   ): Promise<{ readonly execution: Execution; readonly joined: false }> {
     const environmentBytes = environmentBytesOf(wish.env);
     this.#makeRoom(requestBytesOf(wish) + environmentBytes);
@@ -101,13 +104,12 @@ export class ExecutionTable {
       ...this.#options,
       budget: this.#budget,
     });
-    // Before the spawn: an agent process that comes after this one must not run it again (G6).
-    this.#tombstones.begin(wish.id, wish.hash);
+    // In the step in which its id was looked for: a second start of it joins.
     this.#records.set(wish.id, execution);
     this.#requestBytes += requestBytesOf(wish) + environmentBytes;
     const environment = { ...this.#options.environment, ...wish.env, [markerName]: marker };
     try {
-      await execution.start(cwd, environment, input);
+      await execution.start({ directory: this.#directoryFor(wish, admit), environment, admit }, input);
     } catch (error) {
       this.#records.delete(wish.id);
       this.#requestBytes -= requestBytesOf(wish);
@@ -119,6 +121,21 @@ export class ExecutionTable {
     }
     void execution.ended.then(() => this.#hasEnded(execution));
     return { execution, joined: false };
+  }
+
+  /**
+   * Where a command is to be started, once; with its id kept. Apart from what lasts as long as the command: a function there that named its
+   * wish would keep its input for as long.
+   */
+  #directoryFor({ id, hash, cwd, command }: StartWish, admit: () => void): () => Promise<string> {
+    const { root, looks } = this.#options;
+    return async () => {
+      const directory = await directoryOf(cwd, root, looks, (cause, why) => noRoom(command, cause, why));
+      admit(); // Another holder may have come during that look.
+      // Before the spawn: an agent process that comes after this one must not run it again (G6).
+      this.#tombstones.begin(id, hash);
+      return directory;
+    };
   }
 
   /** The command of this id. Throws EXECUTION_NOT_FOUND, or EXECUTION_LOST when a former agent process had it. */

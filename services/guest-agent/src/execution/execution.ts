@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { Clock } from "@holdfast/async";
 import {
+  cancelConfirmMs,
   cancelGraceDefaultMs,
   executionLogMaxBytes,
   leftoversNamedMax,
@@ -55,6 +56,15 @@ export type Departure = "closed" | "lost" | "left-running";
 export interface ExecutionNeeds extends LaunchNeeds {
   readonly budget: LogBudget;
   readonly clock: Clock;
+}
+
+/** How a program is started. */
+export interface ExecutionStart {
+  /** Where; asked once, first. Rejects when it is not to be started. */
+  readonly directory: () => Promise<string>;
+  readonly environment: Record<string, string>;
+  /** Throws when it may not be begun any more; asked in the step in which it would be. */
+  readonly admit: () => void;
 }
 
 /** What runs, once it does. */
@@ -142,19 +152,25 @@ export class Execution {
    * Starts the program; only the first call does. Rejects with AnsweredError when the guest could not; nothing runs then, and the
    * input is still the caller's to release. Else it is released once the program has it, or nobody can read it any more.
    */
-  start(cwd: string, environment: Record<string, string>, input: KeptInput): Promise<void> {
-    this.#starting ??= this.#start(cwd, environment, input);
+  start(how: ExecutionStart, input: KeptInput): Promise<void> {
+    this.#starting ??= this.#start(how, input);
     return this.#starting;
   }
 
   /**
    * Ends everything of it: SIGTERM, grace, SIGKILL. Concurrent calls share one ending. Resolves once nothing is left, which may
    * be before a slow reader has had the output and the result stands; rejects with CANCELLATION_UNCONFIRMED naming what
-   * survived. False: it had ended, and nothing was done. `admit` throws once the caller may not go on: nothing is signalled for it then,
+   * survived, or where its start takes longer than an ending may: it is ended then once it runs. False: it had ended, and nothing was done. `admit` throws once the caller may not go on: nothing is signalled for it then,
    * and it rejects with that.
    */
   async end(cause: EndCause, graceMs = cancelGraceDefaultMs, admit = (): void => undefined): Promise<boolean> {
-    await this.#starting?.catch(() => undefined); // Its starter is told; here there is nothing to end.
+    if (!(await this.#isStarted())) {
+      void this.started.then(
+        () => this.#endUnasked(cause, graceMs, admit),
+        () => undefined, // Nothing was begun.
+      );
+      throw startHeld(this.wish.id);
+    }
     const program = this.#program;
     if (program === undefined || (await this.#isOver(program))) return false;
     if (this.#hasEnded) return false; // During that look: its result may name what was left.
@@ -172,6 +188,18 @@ export class Execution {
     void this.#finish(program);
     await this.#leaderGone.promise;
     return true;
+  }
+
+  /** Waits until its start is settled, for as long as an ending may take. False: it is not. */
+  async #isStarted(): Promise<boolean> {
+    if (this.#program !== undefined || this.#hasEnded || this.#starting === undefined) return true;
+    const late = Promise.withResolvers<boolean>();
+    const cancelLate = this.#clock.schedule(cancelConfirmMs, () => late.resolve(false));
+    const settled = this.#starting.then(
+      () => true,
+      () => true, // Its starter is told; here there is nothing to end.
+    );
+    return await Promise.race([settled, late.promise]).finally(cancelLate);
   }
 
   get #hasEnded(): boolean {
@@ -248,11 +276,12 @@ export class Execution {
     return () => this.#watchers.delete(watcher);
   }
 
-  async #start(cwd: string, environment: Record<string, string>, whole: KeptInput): Promise<void> {
+  async #start({ directory, environment, admit }: ExecutionStart, whole: KeptInput): Promise<void> {
     this.#startedAtMs = this.#clock.monotonicMs();
     this.#startedAtWallMs = this.#clock.now();
+    const cwd = await directory();
     const takesInput = this.wish.streamedStdin || whole.bytes.length > 0;
-    const launched = await launch({ ...this.wish, takesInput }, cwd, environment, this.#needs);
+    const launched = await launch({ ...this.wish, takesInput }, cwd, environment, this.#needs, admit);
     if (launched.t === "not-started") {
       whole.release();
       const { code, message } = launched;
@@ -365,8 +394,8 @@ export class Execution {
     throw refusal;
   }
 
-  #endUnasked(cause: EndCause): void {
-    this.end(cause).catch((error) => console.error(`execution ${this.wish.id}: ${error.message}`));
+  #endUnasked(cause: EndCause, graceMs = cancelGraceDefaultMs, admit = (): void => undefined): void {
+    this.end(cause, graceMs, admit).catch((error) => console.error(`execution ${this.wish.id}: ${error.message}`));
   }
 
   #end(exit: Omit<ExitResult, "cause">): void {
@@ -404,6 +433,15 @@ export function unconfirmed(id: string, survivors: readonly Process[]): Answered
     "CANCELLATION_UNCONFIRMED",
     `Execution ${id} was told to end, and ${named.join(", ")} survived SIGKILL. What it did is not known; ask again.`,
     { execution_id: id, survivors: named.join(",") },
+  );
+}
+
+/** It cannot be ended before the kernel has begun it. */
+function startHeld(id: string): AnsweredError {
+  return new AnsweredError(
+    "CANCELLATION_UNCONFIRMED",
+    `Execution ${id} was told to end, and its program is still being started: the kernel has not answered. It is ended as soon as it runs.`,
+    { execution_id: id, cause: "start-held" },
   );
 }
 

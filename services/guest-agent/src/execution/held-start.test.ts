@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -147,6 +148,32 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     expect(await run.end()).toBe("SIGTERM");
   });
 
+  it("G5a what still waits for its turn when another holder comes is judged again at its turn, and not begun", async () => {
+    const agent = await agentProcess({ HOLDFAST_AGENT_STATE_DIR: directory() });
+    await raise(agent.link, 1n);
+    const held = await heldProgram("exec sleep 60");
+    await start(agent.link.under(1), "held", { command: held.path }, detached);
+    await held.reached;
+    const waiting = await script(agent.link.under(1), "waiting", `echo x >> ${agent.root}/ran`);
+    const opening = openTerminal(
+      agent.link,
+      "terminal",
+      { command: "sh", args: ["-c", `echo t >> ${agent.root}/ran`] },
+      1n,
+    );
+    const told = opening.catch((error) => error);
+    await ask(agent.link); // What was sent before has been taken.
+    await expect.poll(async () => (await ask(agent.link)).runningExecutions).toBe(2);
+    const raised = raise(agent.link, 2n);
+    await expect.poll(async () => (await ask(agent.link)).holderEpoch).toBe(2n);
+    held.release();
+    await raised;
+    expect(await waiting.over).toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
+    expect(await told).toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
+    expect(await (await script(agent.link.under(2), "waiting", "exit 7")).end()).toBe(7); // The id stayed free.
+    expect(existsSync(join(agent.root, "ran"))).toBe(false);
+  });
+
   it("G9 a cancel waits for the start and ends what it began", async () => {
     const agent = await agentProcess();
     const held = await heldProgram("exec sleep 60");
@@ -158,6 +185,74 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     await cancelled;
     expect(await run.end()).toBe("SIGTERM");
     expect(run.exited?.cause).toBe(EndCause.CANCELLED);
+  });
+
+  it("G9 a cancel of what the kernel does not begin is unconfirmed in time, by name, and ends it once it runs", async () => {
+    const agent = await agentProcess();
+    const held = await heldProgram("exec sleep 60");
+    const run = await start(agent.link, "held", { command: held.path });
+    await held.reached;
+    await expect(cancel(agent.link, "held")).rejects.toMatchObject({
+      reason: "CANCELLATION_UNCONFIRMED",
+      metadata: { execution_id: "held", cause: "start-held" },
+    });
+    held.release();
+    expect(await run.end()).toBe("SIGTERM");
+    expect(run.exited?.cause).toBe(EndCause.CANCELLED);
+  });
+
+  it("G17 a kill of what the kernel does not begin is unconfirmed in time, by name, and ends it once it runs", async () => {
+    const { link } = await agentProcess();
+    const held = await heldProgram("exec sleep 60");
+    const opening = openTerminal(link, "held", { command: held.path });
+    await held.reached;
+    const { killSession } = SessionService.method;
+    await expect(link.call(killSession, { sessionId: "held" }, { within: soon() })).rejects.toMatchObject({
+      reason: "CANCELLATION_UNCONFIRMED",
+      metadata: { session_id: "held", cause: "start-held" },
+    });
+    held.release();
+    await opening;
+    expect(await (await attachTo(link, "held")).end()).toBe("SIGKILL");
+  });
+
+  it("G17 a kill that its caller gave up ends it once it runs as well", async () => {
+    const { link } = await agentProcess();
+    const held = await heldProgram("exec sleep 60");
+    const opening = openTerminal(link, "held", { command: held.path });
+    await held.reached;
+    const { killSession } = SessionService.method;
+    const givenUp = link.call(killSession, { sessionId: "held" }, { within: soon(200) });
+    await expect(givenUp).rejects.toMatchObject({ name: "DeadlineExceeded" });
+    await ask(link); // That it was given up has been taken.
+    held.release();
+    await opening;
+    expect(await (await attachTo(link, "held")).end()).toBe("SIGKILL");
+  });
+
+  it("G17 a program whose opener goes while it is being opened ends as soon as it runs; what waits for its turn is not begun", async () => {
+    const agent = await agentProcess();
+    const { link, root } = agent;
+    const { detachSession } = SessionService.method;
+    const held = await heldProgram("exec sleep 60");
+    const open = (sessionId: string, command: string, args: string[] = []) => {
+      const attachmentId = randomUUID();
+      const opening = openTerminal(link, sessionId, { command, args, clientBound: true, attachmentId });
+      const gone = () => link.call(detachSession, { sessionId, attachmentId, clientClosed: true }, { within: soon() });
+      return { opened: opening.catch((error) => error), gone };
+    };
+    const first = open("first", held.path);
+    await held.reached;
+    const behind = open("behind", "sh", ["-c", `echo x >> ${root}/ran`]);
+    await expect.poll(async () => (await ask(link)).runningSessions).toBe(2);
+    await first.gone(); // Answered at once: the kernel has not begun it.
+    await behind.gone();
+    held.release();
+    await first.opened;
+    expect(await behind.opened).toMatchObject({ reason: "SESSION_NOT_FOUND" });
+    await expect.poll(async () => (await ask(link)).runningSessions).toBe(0);
+    expect(await (await attachTo(link, "first")).end()).toBe("SIGKILL");
+    expect(existsSync(join(root, "ran"))).toBe(false);
   });
 
   it("G24 a quiesce waits for the start and stops what it began; nothing else begins", async () => {

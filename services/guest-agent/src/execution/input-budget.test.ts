@@ -14,6 +14,7 @@ import { addon } from "../testing/addon.testing.ts";
 import { eventually } from "../testing/agent-process.testing.ts";
 import { ExecutionTable } from "./execution-table.ts";
 import { InputBudget } from "./input-budget.ts";
+import { PathLooks } from "./path-looks.ts";
 import { parseExecutionId, parseStart } from "./start-wish.ts";
 import { Tombstones } from "./tombstones.ts";
 
@@ -27,7 +28,8 @@ const refusal = {
 function tableOf(inputs: InputBudget, spawner: Spawner = new PosixSpawner(koffi)) {
   const root = mkdtempSync(join(tmpdir(), "holdfast-inputs-test-"));
   const table = new ExecutionTable({
-    workspaceRoot: root,
+    root: { path: root, real: root },
+    looks: new PathLooks(systemClock),
     environment: { PATH: process.env.PATH ?? "", HOME: "/tmp" },
     clock: systemClock,
     spawner,

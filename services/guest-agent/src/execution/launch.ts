@@ -4,7 +4,9 @@ import { AnsweredError } from "@holdfast/guest-link";
 import { codeOf, type NotStarted, notStarted } from "../spawn/not-started.ts";
 import type { Pipe, Pipes } from "../spawn/pipes.ts";
 import type { Program, Spawner } from "../spawn/spawner.ts";
-import { assertNotFor, type StartWish } from "./start-wish.ts";
+import type { PathLook } from "./path-looks.ts";
+import { assertNotFor } from "./start-directory.ts";
+import type { StartWish } from "./start-wish.ts";
 import { StreamedInput } from "./streamed-input.ts";
 
 /** What came of starting a program. */
@@ -28,17 +30,19 @@ export interface LaunchWish extends Pick<StartWish, "command" | "args"> {
 export interface LaunchNeeds {
   readonly spawner: Spawner;
   readonly pipes: Pipes;
+  readonly looks: PathLook;
 }
 
 /**
  * Starts the program in its own kernel session and process group. Rejects with AnsweredError only when it was the guest that
- * lacked something; nothing was started then.
+ * lacked something, or as `admit`, which is asked in the step in which the program is begun; nothing was started then.
  */
 export async function launch(
   wish: LaunchWish,
   cwd: string,
   env: Record<string, string>,
-  { spawner, pipes }: LaunchNeeds,
+  { spawner, pipes, looks }: LaunchNeeds,
+  admit: () => void,
 ): Promise<Launch> {
   const [out, err, inp] = await pipes.take(wish.takesInput ? 3 : 2).catch((error) => {
     throw error instanceof AnsweredError ? error : noRoom(wish.command, codeOf(error));
@@ -47,11 +51,13 @@ export async function launch(
   const { command, args } = wish;
   let program: Program;
   try {
-    program = await spawner.spawn({ command, args, cwd, env, stdio: [inp?.readFd, out.writeFd, err.writeFd] });
+    const stdio = [inp?.readFd, out.writeFd, err.writeFd] as const;
+    program = await spawner.spawn({ command, args, cwd, env, stdio }, admit);
   } catch (error) {
     for (const pipe of [out, err, inp]) closeOwnEnd(pipe, pipe === inp ? "write" : "read");
-    assertNotFor(cwd, error);
-    return notStarted(command, error, (code, why) => noRoom(command, code, why));
+    const full = (code: string, why?: string): AnsweredError => noRoom(command, code, why);
+    await assertNotFor(cwd, error, looks, full);
+    return notStarted(command, error, full);
   } finally {
     // The program has its own by now. One left open here would keep the output from ever ending.
     for (const fd of [inp?.readFd, out.writeFd, err.writeFd]) if (fd !== undefined) closeSync(fd);
@@ -66,7 +72,8 @@ function closeOwnEnd(pipe: Pipe | undefined, end: "read" | "write"): void {
   if (pipe !== undefined) closeSync(end === "read" ? pipe.readFd : pipe.writeFd);
 }
 
-function noRoom(
+/** A start for which the guest has no room. */
+export function noRoom(
   command: string,
   code: string,
   why = `the guest has no room for another process (${code}). End something and try again.`,

@@ -1,6 +1,4 @@
 import { createHash } from "node:crypto";
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import {
   type Command,
@@ -17,8 +15,6 @@ import {
   stdinMaxBytes,
 } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
-import { StartsHeld } from "../spawn/not-started.ts";
-import { isWithin } from "./command-environment.ts";
 
 /** A start that has been checked, but for its directory. */
 export interface StartWish {
@@ -93,43 +89,6 @@ export function parseDuration(field: string, duration: Duration | undefined): nu
   const ms = Number(duration.seconds) * 1000 + duration.nanos / 1_000_000;
   if (ms < 0) throw invalid(field, "must not be negative");
   return ms;
-}
-
-/** The directory to start in: one that exists, at or below the workspace's root, symbolic links resolved. Never created. */
-export function directoryOf(cwd: string, root: string): string {
-  const path = resolve(root, cwd);
-  try {
-    if (!statSync(path).isDirectory()) throw invalid("cwd", `${path} is not a directory`);
-    if (isWithin(path, root)) return utf8Of(realpathSync.native(path, { encoding: "buffer" }));
-  } catch (error) {
-    if (error instanceof AnsweredError) throw error;
-    throw invalid("cwd", `${path} cannot be used (${error instanceof Error ? error.message : String(error)})`);
-  }
-  throw new AnsweredError(
-    "PATH_OUTSIDE_WORKSPACE",
-    `Nothing was started: cwd ${path} leads outside the workspace's root ${root}. Start below it, or change directory in a shell.`,
-    { field: "cwd", path, root },
-  );
-}
-
-/** The kernel does not say whether it was the program or its directory that it did not find, or might not enter: throws for the latter. */
-export function assertNotFor(cwd: string, refusal: unknown): void {
-  if (refusal instanceof AnsweredError || refusal instanceof StartsHeld) return;
-  try {
-    accessSync(`${cwd}/.`, constants.X_OK);
-  } catch (error) {
-    throw invalid("cwd", `${cwd} cannot be used (${error instanceof Error ? error.message : String(error)})`);
-  }
-}
-
-/** A program is given its directory as text, and one that is not quite it would be another or none. */
-function utf8Of(path: Buffer): string {
-  const text = path.toString();
-  if (Buffer.from(text).equals(path)) return text;
-  throw invalid(
-    "cwd",
-    "leads to a directory with a name that is not UTF-8; start above it, and change directory in a shell",
-  );
 }
 
 function hashOf(command: Command, timeoutMs: number | undefined): string {

@@ -65,9 +65,9 @@ export class Tombstones {
     this.#running.set(id, { hash, bootId: this.#bootId, untilMs: undefined });
   }
 
-  /** Nothing was started under it after all: it may be used again. */
+  /** Nothing was started under it after all: it may be used again. Nothing is done where it was not begun. */
   withdraw(id: ExecutionId): void {
-    this.#running.delete(id);
+    if (!this.#running.delete(id)) return;
     this.#appendOrSay({ t: "withdrawn", id });
   }
 

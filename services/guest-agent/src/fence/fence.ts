@@ -44,6 +44,11 @@ export class Fence {
     this.#levelOf(epoch);
   }
 
+  /** `admit` for later, as often as it is called. Made here, so that it keeps nothing of a request. */
+  admitting(epoch: CallEpoch): () => void {
+    return () => this.admit(epoch);
+  }
+
   /**
    * Judges, and runs a change in the same step. A raise answers only after it has settled, so it has to settle: what waits for
    * others, as a full pipe does, withdraws when `onRaise` says so. Rejects as `admit` throws; nothing ran then.

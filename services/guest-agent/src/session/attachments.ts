@@ -11,7 +11,7 @@ export interface AttachedStream {
   readonly end: (why: AnsweredError) => void;
 }
 
-/** One reader of a session, by an id that the guest minted. */
+/** One reader of a session, by an id that the guest minted, or the one who opened it. */
 export interface Attachment {
   readonly id: string;
   readonly mode: AttachMode;
@@ -43,6 +43,11 @@ export interface AttachmentsOptions {
   readonly onAttended: (attended: boolean, byClient: boolean) => void;
 }
 
+/** The attachment that whoever opens a session has reserved. */
+export interface Reservation extends Pick<TakeWish, "whileHeld"> {
+  readonly attachmentId: string;
+}
+
 /** Who reads one session: at most one exclusively, any number as observers. Each outlives its stream for a while (G18, G19). */
 export class Attachments {
   readonly #options: AttachmentsOptions;
@@ -58,6 +63,21 @@ export class Attachments {
   /** An exclusive attachment has a stream. */
   get isAttended(): boolean {
     return this.#exclusive?.stream !== undefined;
+  }
+
+  /** There is one of this id. */
+  has(id: string): boolean {
+    return this.#kept.has(id);
+  }
+
+  /** Makes an exclusive one for whoever opens the session, as one whose stream was lost. Throws as `whileHeld`. */
+  reserve({ attachmentId, whileHeld }: Reservation): void {
+    this.#make({ mode: "exclusive", whileHeld }, attachmentId);
+  }
+
+  /** What has no stream is kept for its time from now on: the program runs. */
+  keep(): void {
+    for (const kept of this.#kept.values()) if (kept.stream === undefined) this.#expireLater(kept);
   }
 
   /** Makes an attachment, or takes one up again. A new exclusive one displaces the former. In one step; throws AnsweredError. */
@@ -76,9 +96,7 @@ export class Attachments {
     kept.stream = undefined;
     if (clientClosed) this.#remove(kept, this.#letGo(kept.id));
     else {
-      kept.cancelExpiry = this.#options.clock.schedule(attachmentKeptMs, () =>
-        this.#remove(kept, this.#letGo(kept.id)),
-      );
+      this.#expireLater(kept);
       this.#boundKept();
     }
     if (kept.mode === "exclusive") this.#options.onAttended(false, clientClosed);
@@ -117,10 +135,10 @@ export class Attachments {
     for (const kept of [...this.#kept.values()]) this.#remove(kept, why);
   }
 
-  #make({ mode, whileHeld }: TakeWish): Kept {
+  #make({ mode, whileHeld }: Pick<TakeWish, "mode" | "whileHeld">, id: string = randomUUID()): Kept {
     const { write, clock } = this.#options;
     const kept: Kept = {
-      id: randomUUID(),
+      id,
       mode,
       input: mode === "exclusive" ? new SequencedInput(write, clock) : undefined,
       stream: undefined,
@@ -151,6 +169,11 @@ export class Attachments {
     // A stream that has not noticed yet that its link is gone.
     kept.stream?.end(this.#displacement(kept, kept.id));
     return kept;
+  }
+
+  #expireLater(kept: Kept): void {
+    kept.cancelExpiry();
+    kept.cancelExpiry = this.#options.clock.schedule(attachmentKeptMs, () => this.#remove(kept, this.#letGo(kept.id)));
   }
 
   #displace(former: Kept, by: string): void {

@@ -1,9 +1,11 @@
-import { accessSync, closeSync, constants, writeSync } from "node:fs";
+import { closeSync, constants, writeSync } from "node:fs";
+import { access } from "node:fs/promises";
 import { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { ReadStream } from "node:tty";
 import { AnsweredError } from "@holdfast/guest-link";
-import { assertNotFor } from "../execution/start-wish.ts";
+import type { PathLook } from "../execution/path-looks.ts";
+import { assertNotFor } from "../execution/start-directory.ts";
 import type { TerminalCalls, TerminalSize } from "../libc/terminal-calls.ts";
 import { codeOf, type NotStarted, notStarted } from "../spawn/not-started.ts";
 import type { Pipes } from "../spawn/pipes.ts";
@@ -15,6 +17,7 @@ export interface SessionCalls {
   readonly spawner: Spawner;
   readonly pipes: Pipes;
   readonly terminals: TerminalCalls;
+  readonly looks: PathLook;
 }
 
 /** The agent's side of a session's terminal. Of no effect once it is closed. */
@@ -39,31 +42,46 @@ export type SessionLaunch = { readonly t: "running"; readonly program: SessionPr
 
 const shells = ["/bin/bash", "/bin/sh"];
 
-/** Starts the program of a session. Rejects with AnsweredError only when it was the guest that lacked something; nothing runs then. */
+/**
+ * Starts the program of a session. Rejects with AnsweredError only when it was the guest that lacked something, or as `admit`, which is
+ * asked in the step in which the program is begun; nothing runs then.
+ */
 export async function launchSession(
   wish: SessionWish,
   cwd: string,
   env: Readonly<Record<string, string>>,
   calls: SessionCalls,
+  admit: () => void,
 ): Promise<SessionLaunch> {
-  const command = wish.command === "" ? shellOf(env) : wish.command;
+  const { looks } = calls;
+  const command = wish.command === "" ? await shellOf(env, looks) : wish.command;
   const name = wish.login ? `-${command.slice(command.lastIndexOf("/") + 1)}` : command;
   const start = { command, name, args: wish.args, cwd, env };
   try {
-    const program = await (wish.kind === "terminal" ? onTerminal(wish.size, start, calls) : detached(start, calls));
+    const program = await (wish.kind === "terminal"
+      ? onTerminal(wish.size, start, calls, admit)
+      : detached(start, calls, admit));
     return { t: "running", program };
   } catch (error) {
-    assertNotFor(cwd, error);
-    return notStarted(command, error, (code, why) => noRoom(wish, code, why));
+    const full = (code: string, why?: string): AnsweredError => noRoom(wish, code, why);
+    await assertNotFor(cwd, error, looks, full);
+    return notStarted(command, error, full);
   }
 }
 
 type Start = Omit<ProgramStart, "stdio">;
 
-async function onTerminal(size: TerminalSize, start: Start, calls: SessionCalls): Promise<SessionProgram> {
+async function onTerminal(
+  size: TerminalSize,
+  start: Start,
+  calls: SessionCalls,
+  admit: () => void,
+): Promise<SessionProgram> {
   const { terminals, spawner } = calls;
   const { master, path } = terminals.openPty(size);
-  const { pid, exited } = await closedUnless(master, () => spawner.spawn({ ...start, stdio: { terminal: path } }));
+  const { pid, exited } = await closedUnless(master, () =>
+    spawner.spawn({ ...start, stdio: { terminal: path } }, admit),
+  );
   const output = await closedUnless(master, async () => new ReadStream(master));
   const terminal: Terminal = {
     write(bytes) {
@@ -84,13 +102,15 @@ async function onTerminal(size: TerminalSize, start: Start, calls: SessionCalls)
   return { pid, exited, output, terminal };
 }
 
-async function detached(start: Start, { spawner, pipes }: SessionCalls): Promise<SessionProgram> {
+async function detached(start: Start, { spawner, pipes }: SessionCalls, admit: () => void): Promise<SessionProgram> {
   const [pipe] = await pipes.take(1);
   if (pipe === undefined) throw new Error("fewer pipes than were asked for");
   const { readFd, writeFd } = pipe;
   let program: Program;
   try {
-    program = await closedUnless(readFd, () => spawner.spawn({ ...start, stdio: [undefined, writeFd, writeFd] }));
+    program = await closedUnless(readFd, () =>
+      spawner.spawn({ ...start, stdio: [undefined, writeFd, writeFd] }, admit),
+    );
   } finally {
     closeSync(writeFd); // The program has its own by now.
   }
@@ -108,22 +128,24 @@ async function closedUnless<T>(fd: number, take: () => Promise<T>): Promise<T> {
   }
 }
 
-function shellOf(env: Readonly<Record<string, string>>): string {
+async function shellOf(env: Readonly<Record<string, string>>, looks: PathLook): Promise<string> {
   const { SHELL = "" } = env;
-  return [SHELL, ...shells].find(isExecutable) ?? "/bin/sh";
+  for (const shell of [SHELL, ...shells]) if (await isExecutable(shell, looks)) return shell;
+  return "/bin/sh";
 }
 
-function isExecutable(path: string): boolean {
+async function isExecutable(path: string, looks: PathLook): Promise<boolean> {
   try {
     if (path === "") return false;
-    accessSync(path, constants.X_OK);
+    await looks.at(path, () => access(path, constants.X_OK));
     return true;
   } catch {
-    return false; // Not there, or not to be run: the next one.
+    return false; // Not there, not to be run, or on a file system that does not answer: the next one.
   }
 }
 
-function noRoom(
+/** A session for which the guest has no room. */
+export function noRoom(
   { id }: SessionWish,
   code: string,
   why = `the guest has no room for another process or terminal (${code}). End something and try again.`,

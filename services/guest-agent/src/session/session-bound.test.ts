@@ -15,20 +15,23 @@ import {
 } from "@holdfast/contract";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Quiet } from "../disk/quiet.ts";
+import { PathLooks } from "../execution/path-looks.ts";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { SessionCalls } from "./launch-session.ts";
 import { SessionIds } from "./session-ids.ts";
-import { SessionTable } from "./session-table.ts";
+import { anybody, type Opener, SessionTable } from "./session-table.ts";
 import { parseOpen } from "./session-wish.ts";
 
 /** A table on a clock of the test's. Programs are real, and their terminal is nobody's. */
 function stage() {
   const clock = new HandClock();
   const children: ChildProcess[] = [];
-  const gate = { open: Promise.resolve() };
+  const asked = Promise.withResolvers<void>();
+  const gate = { open: Promise.resolve(), asked: asked.promise };
   const calls: SessionCalls = {
     spawner: {
       async spawn({ command, args, env, cwd }) {
+        asked.resolve();
         await gate.open;
         const child = spawn(command, [...args], { env: { ...env }, cwd, detached: true, stdio: "ignore" });
         children.push(child);
@@ -39,6 +42,7 @@ function stage() {
       },
     },
     pipes: { take: async () => [] },
+    looks: new PathLooks(clock),
     terminals: {
       openPty: () => ({
         master: openSync("/dev/ptmx", constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK),
@@ -54,14 +58,14 @@ function stage() {
     rmSync(directory, { recursive: true, force: true });
   });
   const table = new SessionTable({
-    workspaceRoot: directory,
+    root: { path: directory, real: directory },
     environment: { PATH: process.env.PATH ?? "" },
     clock,
     quiet: new Quiet(),
     ids: new SessionIds(directory, "boot"),
     calls,
   });
-  const open = (sessionId: string, clientBound = true, cwd = "") =>
+  const open = (sessionId: string, clientBound = true, cwd = "", opener: Opener = anybody) =>
     table.open(
       parseOpen(
         create(OpenSessionRequestSchema, {
@@ -73,6 +77,7 @@ function stage() {
           cwd,
         }),
       ),
+      opener,
     );
   return { clock, table, open, directory, gate };
 }
@@ -105,6 +110,45 @@ describe("a program that is bound to its client", () => {
     clock.pass(attachmentKeptMs);
     await bound.ended;
     expect(free.exit).toBeUndefined();
+  });
+});
+
+describe("the attachment that a session's opener has reserved", () => {
+  const id = "7b0c3c0e-6a1f-4c54-9a0e-2f4f4f1f0a01";
+  const opener: Opener = {
+    admit: () => undefined,
+    reservation: { attachmentId: id, whileHeld: () => () => undefined },
+  };
+
+  it("G17 is let go for good while the program is being opened: that is ended as soon as it runs, and not after 60 s", async () => {
+    const { table, open, gate } = stage();
+    const begin = Promise.withResolvers<void>();
+    gate.open = begin.promise;
+    const opening = open("s", true, "", opener);
+    await gate.asked;
+    const [session] = table.running;
+    expect(session?.attachments.detach(id, true)).toBe("exclusive");
+    begin.resolve();
+    await opening;
+    await session?.ended; // The clock is the test's, and stands.
+    expect(table.running).toEqual([]);
+  });
+
+  it("G19 is kept for 60 s from the program's begin on, displaced by a newer one, and taken by its id", async () => {
+    const { clock, open } = stage();
+    const session = await open("s", false, "", opener);
+    clock.pass(attachmentKeptMs - 1);
+    const mine = session.attachments.take({ ...exclusive, attachmentId: id });
+    expect(mine.id).toBe(id);
+    session.attachments.take(exclusive);
+    expect(() => session.attachments.take({ ...exclusive, attachmentId: id })).toThrow(
+      expect.objectContaining({ reason: "ATTACHMENT_DISPLACED" }),
+    );
+    const other = await open("other", false, "", opener);
+    clock.pass(attachmentKeptMs);
+    expect(() => other.attachments.detach(id, true)).toThrow(
+      expect.objectContaining({ reason: "ATTACHMENT_NOT_FOUND" }),
+    );
   });
 });
 
@@ -193,6 +237,7 @@ describe("the record of a session", () => {
     const begin = Promise.withResolvers<void>();
     gate.open = begin.promise;
     const opening = open("s", false, "sub");
+    await gate.asked; // It has been looked at, and is there.
     rmSync(join(directory, "sub"), { recursive: true });
     begin.reject(Object.assign(new Error("no such file or directory"), { code: "ENOENT" }));
     await expect(opening).rejects.toMatchObject({ reason: "INVALID_REQUEST", metadata: { field: "cwd" } });

@@ -8,9 +8,11 @@ import {
   type SignalSessionRequest,
   type WriteSessionRequest,
 } from "@holdfast/api/holdfast/guest/v1/session_pb";
-import type { Clock } from "@holdfast/async";
+import { type Clock, Deadline } from "@holdfast/async";
 import {
+  type SessionId,
   sessionInputMaxBytes,
+  sessionKillAnswerMs,
   sessionReadDefaultBytes,
   sessionReadMaxBytes,
   sessionReadWaitMaxMs,
@@ -22,12 +24,12 @@ import { notPermitted } from "../execution/signal-group.ts";
 import { parseSignal } from "../execution/signals.ts";
 import { invalid } from "../execution/start-wish.ts";
 import { expectBoot } from "../expect-boot.ts";
-import type { Fence } from "../fence/fence.ts";
+import type { CallEpoch, EndHeld, Fence } from "../fence/fence.ts";
 import { endSession } from "./end-session.ts";
 import type { Session } from "./session.ts";
 import { SessionFollower } from "./session-follower.ts";
 import { rowOf } from "./session-rows.ts";
-import type { SessionTable } from "./session-table.ts";
+import type { Opener, SessionTable } from "./session-table.ts";
 import { parseOpen, parseSessionId, parseSize } from "./session-wish.ts";
 
 export interface SessionsServed {
@@ -50,7 +52,10 @@ export function routeSessions(router: Router, served: SessionsServed): void {
     .unary(method.openSession, async (request, { epoch }) => {
       expectBoot(request.expectedBootId, bootId);
       const wish = parseOpen(request);
-      return { session: rowOf(await fence.effect(epoch, () => table.open(wish))), bootId };
+      const { attachmentId } = wish;
+      const opener = openerOf(fence, epoch, attachmentId);
+      const session = await fence.effect(epoch, () => table.open(wish, opener));
+      return { session: rowOf(session), bootId, attachmentId };
     })
     .stream(method.attachSession, (request, stream) => attach(served, request, stream))
     .unary(method.writeSession, async (request, context) =>
@@ -72,8 +77,11 @@ export function routeSessions(router: Router, served: SessionsServed): void {
       return {};
     })
     .unary(method.killSession, async (request, context) => {
+      const signal = parseSignal(request.signal, "SIGKILL");
+      const admit = fence.admitting(context.epoch);
+      await startedToEnd(served, parseSessionId(request.sessionId), { signal, admit }, context.signal);
       const session = await required(request.sessionId, context);
-      await endSession(session, parseSignal(request.signal, "SIGKILL"), () => fence.admit(context.epoch));
+      await endSession(session, signal, admit);
       return { session: rowOf(session) };
     })
     .unary(method.readSession, async (request, { signal }) => {
@@ -83,6 +91,12 @@ export function routeSessions(router: Router, served: SessionsServed): void {
     })
     .unary(method.listSessions, async () => ({ sessions: table.all.map(rowOf), bootId }))
     .unary(method.detachSession, async (request, context) => {
+      const opening = table.opening(parseSessionId(request.sessionId));
+      if (opening?.attachments.has(request.attachmentId)) {
+        fence.admit(context.epoch);
+        opening.attachments.detach(request.attachmentId, request.clientClosed);
+        return {};
+      }
       const session = await required(request.sessionId, context);
       const { epoch } = context;
       fence.admit(epoch);
@@ -93,6 +107,39 @@ export function routeSessions(router: Router, served: SessionsServed): void {
       }
       return {};
     });
+}
+
+/**
+ * Waits for the start of a session that is to be ended, as long as a kill may take. Rejects with CANCELLATION_UNCONFIRMED, or as the
+ * signal; the session is then ended once it runs.
+ */
+async function startedToEnd(
+  { table, clock }: SessionsServed,
+  id: SessionId,
+  end: { readonly signal: NodeJS.Signals; readonly admit: () => void },
+  caller: AbortSignal,
+): Promise<void> {
+  const opening = table.opening(id);
+  if (opening === undefined) return;
+  using within = new Deadline(clock, sessionKillAnswerMs, caller);
+  try {
+    await table.settled(id, within.signal);
+  } catch (error) {
+    opening.endOnceStarted(end.signal, end.admit);
+    if (!within.expired) throw error;
+    throw new AnsweredError(
+      "CANCELLATION_UNCONFIRMED",
+      `Session ${id} was told to end, and its program is still being started: the kernel has not answered. It is ended as soon as it runs.`,
+      { session_id: id, cause: "start-held" },
+    );
+  }
+}
+
+/** Apart from the request: what is made here may last as long as the session. */
+function openerOf(fence: Fence, epoch: CallEpoch, attachmentId: string): Opener {
+  const whileHeld = (end: EndHeld): (() => void) => fence.onRaise(epoch, end);
+  const reservation = attachmentId === "" ? undefined : { attachmentId, whileHeld };
+  return { admit: fence.admitting(epoch), reservation };
 }
 
 async function attach(served: SessionsServed, request: AttachSessionRequest, stream: AgentStream): Promise<void> {

@@ -11,16 +11,17 @@ import { AnsweredError } from "@holdfast/guest-link";
 import type { Quiet } from "../disk/quiet.ts";
 import { environmentBytesOf } from "../execution/environment-bytes.ts";
 import { LogBudget } from "../execution/log-budget.ts";
-import { directoryOf } from "../execution/start-wish.ts";
+import { directoryOf, type StartRoot } from "../execution/start-directory.ts";
 import { loadKoffi } from "../libc/koffi.ts";
 import { terminalCallsOf } from "../libc/terminal-calls.ts";
-import type { SessionCalls } from "./launch-session.ts";
+import type { Reservation } from "./attachments.ts";
+import { noRoom, type SessionCalls } from "./launch-session.ts";
 import { Session } from "./session.ts";
 import { SessionIds } from "./session-ids.ts";
 import type { SessionWish } from "./session-wish.ts";
 
 export interface SessionTableOptions {
-  readonly workspaceRoot: string;
+  readonly root: StartRoot;
   readonly environment: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly quiet: Quiet;
@@ -39,10 +40,21 @@ export function openSessions(
 ): SessionTable | undefined {
   const koffi = loadKoffi();
   if (koffi === undefined) return undefined;
-  const { spawner, pipes, ...options } = needs;
-  const calls = { spawner, pipes, terminals: terminalCallsOf(koffi) };
+  const { spawner, pipes, looks, ...options } = needs;
+  const calls = { spawner, pipes, looks, terminals: terminalCallsOf(koffi) };
   return new SessionTable({ ...options, calls, ids: new SessionIds(stateDirectory, bootId) });
 }
+
+/** Who opens a session. */
+export interface Opener {
+  /** Throws when it may not any more; asked again in the step in which the program is begun. */
+  readonly admit: () => void;
+  /** Undefined: none is reserved. */
+  readonly reservation: Reservation | undefined;
+}
+
+/** One who may, and has reserved nothing. */
+export const anybody: Opener = { admit: () => undefined, reservation: undefined };
 
 /** Names the environment entry by which a session's processes are known, wherever they went. */
 const markerName = "HOLDFAST_SESSION";
@@ -75,9 +87,17 @@ export class SessionTable {
     return this.all.filter(({ exit }) => exit === undefined);
   }
 
-  /** Starts a program under an id. Looking and taking the id is one step. Rejects with AnsweredError; nothing runs then. */
-  open(wish: SessionWish): Promise<Session> {
-    return this.#options.quiet.start(() => this.#open(wish));
+  /**
+   * Starts a program under an id. Looking and taking the id is one step. Rejects with AnsweredError, or as its opener may not any more;
+   * nothing runs then.
+   */
+  open(wish: SessionWish, opener: Opener = anybody): Promise<Session> {
+    return this.#options.quiet.start(() => this.#open(wish, opener));
+  }
+
+  /** The session of this id whose program is being started. */
+  opening(id: SessionId): Session | undefined {
+    return this.#opening.get(id)?.session;
   }
 
   /** Resolves once no program is being started under this id: what is asked of the session before is not told that there is none. */
@@ -111,28 +131,31 @@ export class SessionTable {
     throw new AnsweredError("SESSION_NOT_FOUND", message, { session_id: id });
   }
 
-  async #open(wish: SessionWish): Promise<Session> {
-    const { environment, workspaceRoot, ids, clock, calls } = this.#options;
+  async #open(wish: SessionWish, { admit, reservation }: Opener): Promise<Session> {
+    const { environment, root, ids, clock, calls } = this.#options;
     const former = this.#sessions.get(wish.id);
     if ((former !== undefined && former.exit === undefined) || this.#opening.has(wish.id)) {
       throw new AnsweredError("SESSION_EXISTS", `Nothing was started: session ${wish.id} runs.`, {
         session_id: wish.id,
       });
     }
-    const cwd = directoryOf(wish.cwd, workspaceRoot);
     const environmentBytes = environmentBytesOf(wish.env);
     this.#assertRoom(environmentBytes);
     const marker = `${wish.id}/${randomBytes(8).toString("hex")}`;
     const session = new Session(wish, `${markerName}=${marker}`, { clock, calls, budget: this.#budget });
+    if (reservation !== undefined) session.attachments.reserve(reservation);
     // The former one keeps its place until the new one runs: what it wrote can be read as long as nothing took its place.
     const settled = Promise.withResolvers<void>();
     this.#opening.set(wish.id, { session, settled: settled.promise });
     this.#environmentBytes += environmentBytes;
     let takeBack = (): void => undefined;
     try {
+      const cwd = await directoryOf(wish.cwd, root, calls.looks, (cause, why) => noRoom(wish, cause, why));
+      admit(); // Another holder may have come during that look.
       takeBack = ids.remember(wish.id); // Before the start: a program of which nobody knows must not be possible.
-      await session.start(cwd, { ...environment, ...wish.env, [markerName]: marker });
+      await session.start(cwd, { ...environment, ...wish.env, [markerName]: marker }, admit);
     } catch (error) {
+      session.attachments.close();
       session.dispose();
       if (!this.#sessions.has(wish.id)) takeBack(); // There was no former one, or its time is over.
       throw error;

@@ -18,15 +18,18 @@ export interface SessionWish {
   readonly size: TerminalSize;
   readonly login: boolean;
   readonly clientBound: boolean;
+  /** Of the exclusive attachment that its opener has reserved. "": none. */
+  readonly attachmentId: string;
 }
 
 const sizeDefault: TerminalSize = { columns: 80, rows: 24 };
 const sizeMax = 65_535;
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Checks what came over the wire. */
 export function parseOpen(request: OpenSessionRequest): SessionWish {
   const id = parseSessionId(request.sessionId);
-  const { command, args, cwd, env, login, clientBound } = request;
+  const { command, args, cwd, env, login, clientBound, attachmentId } = request;
   const kind = parseKind(request.kind);
   if (kind === "detached") {
     if (command === "") throw invalid("command", "must not be empty: a detached program is not a shell");
@@ -45,8 +48,9 @@ export function parseOpen(request: OpenSessionRequest): SessionWish {
     if (value.includes("\0")) throw invalid(`env[${name}]`, "must not contain NUL");
   }
   if (cwd.includes("\0")) throw invalid("cwd", "must not contain NUL");
+  if (attachmentId !== "" && !uuid.test(attachmentId)) throw invalid("attachment_id", "must be a UUID, or empty");
   const size = parseSize(request.size) ?? sizeDefault;
-  return { id, kind, command, args, cwd, env, size, login, clientBound };
+  return { id, kind, command, args, cwd, env, size, login, clientBound, attachmentId };
 }
 
 /** What an argument costs in a list beside its bytes. */

@@ -1,5 +1,6 @@
 import type { Clock } from "@holdfast/async";
 import { attachmentKeptMs, drainDefaultMs, sessionRingMaxBytes } from "@holdfast/contract";
+import { AnsweredError } from "@holdfast/guest-link";
 import { type Belonging, belongingOf, leaderGone } from "../execution/belonging.ts";
 import { Drain } from "../execution/drain.ts";
 import type { LogBudget } from "../execution/log-budget.ts";
@@ -40,7 +41,11 @@ export class Session {
   readonly #needs: SessionNeeds;
   readonly #marker: string;
   readonly #watchers = new Set<() => void>();
+  /** Told when the program runs, while it is being started. */
+  readonly #atStart: (() => void)[] = [];
   #program: SessionProgram | undefined;
+  /** The client that it is bound to has gone while the program was being started. */
+  #isAbandoned = false;
   #belonging: Belonging | undefined;
   #exit: SessionExit | undefined;
   #disposed = false;
@@ -78,10 +83,13 @@ export class Session {
     return this.#belonging;
   }
 
-  /** Starts the program. Rejects with AnsweredError when the guest could not; nothing runs then. */
-  async start(cwd: string, env: Readonly<Record<string, string>>): Promise<void> {
+  /**
+   * Starts the program. Rejects with AnsweredError when the guest could not, as `admit` (see `launchSession`), and where its client went
+   * before it was begun; nothing runs then.
+   */
+  async start(cwd: string, env: Readonly<Record<string, string>>, admit: () => void): Promise<void> {
     const { calls, clock } = this.#needs;
-    const launched = await launchSession(this.wish, cwd, env, calls);
+    const launched = await launchSession(this.wish, cwd, env, calls, this.#admitting(admit));
     if (launched.t === "not-started") {
       this.#end({ code: launched.code }, launched.message);
       return;
@@ -98,7 +106,25 @@ export class Session {
       this.#changed();
     });
     void program.exited.then((status) => this.#leaderEnded(program, drain, status));
-    if (this.wish.clientBound) this.#attended(false, false);
+    this.attachments.keep();
+    for (const tell of this.#atStart.splice(0)) tell();
+    if (this.wish.clientBound) this.#attended(false, this.#isAbandoned);
+  }
+
+  #admitting(admit: () => void): () => void {
+    return () => {
+      admit();
+      if (this.#isAbandoned) throw abandoned(this.wish.id);
+    };
+  }
+
+  /** Ends it once its program runs, at once if it does: see `endSession`. Without an effect where it is never begun. */
+  endOnceStarted(signal: NodeJS.Signals, admit: () => void): void {
+    const end = (): void => {
+      endSession(this, signal, admit).catch((error) => console.error(`session ${this.wish.id}:`, error));
+    };
+    if (this.#program === undefined) this.#atStart.push(end);
+    else end();
   }
 
   resize(size: TerminalSize): void {
@@ -138,7 +164,8 @@ export class Session {
     this.#cancelUnattended();
     this.#cancelUnattended = () => undefined;
     if (attended || !this.wish.clientBound || this.#exit !== undefined) return;
-    if (byClient) this.#endUnasked();
+    if (this.#program === undefined) this.#isAbandoned ||= byClient;
+    else if (byClient) this.#endUnasked();
     else this.#cancelUnattended = this.#needs.clock.schedule(attachmentKeptMs, () => this.#endUnasked());
   }
 
@@ -166,4 +193,12 @@ export class Session {
   #changed(): void {
     for (const watcher of [...this.#watchers]) watcher();
   }
+}
+
+function abandoned(id: string): AnsweredError {
+  return new AnsweredError(
+    "SESSION_NOT_FOUND",
+    `Session ${id} was not begun: the client that it was to end with had gone before.`,
+    { session_id: id },
+  );
 }

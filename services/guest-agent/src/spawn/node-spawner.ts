@@ -4,7 +4,8 @@ import type { Program, ProgramStart, Spawner } from "./spawner.ts";
 
 /** Starts programs by Node, where there is no addon for this machine's C library. It forks: the larger the agent, the longer it stands still. */
 export class NodeSpawner implements Spawner {
-  async spawn({ command, args, cwd, env, stdio, name }: ProgramStart): Promise<Program> {
+  async spawn({ command, args, cwd, env, stdio, name }: ProgramStart, admit?: () => void): Promise<Program> {
+    admit?.();
     if ("terminal" in stdio) throw new Error("without the addon nothing is started on a terminal");
     const child = spawn(command, [...args], {
       cwd,

@@ -20,7 +20,8 @@ export class PosixSpawner implements Spawner {
     this.#reaper = reaper;
   }
 
-  async spawn(start: ProgramStart): Promise<Program> {
+  async spawn(start: ProgramStart, admit?: () => void): Promise<Program> {
+    admit?.();
     const pid = this.#start.run(start);
     return { pid, exited: this.#reaper.exitOf(pid) };
   }

@@ -29,7 +29,8 @@ export interface Program {
 export interface Spawner {
   /**
    * Resolves once the kernel runs the program's own code. Rejects with an error whose `code` is the kernel's (ENOENT: no such program,
-   * EACCES: not executable, …); nothing runs then.
+   * EACCES: not executable, …), or with what `admit` throws, which is asked in the step in which the kernel is given the start; nothing
+   * runs then.
    */
-  spawn(start: ProgramStart): Promise<Program>;
+  spawn(start: ProgramStart, admit?: () => void): Promise<Program>;
 }

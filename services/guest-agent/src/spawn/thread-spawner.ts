@@ -34,6 +34,8 @@ const threadFile = join(import.meta.dirname, "start-thread.mjs");
 /** One that was asked for. */
 interface Asked {
   readonly start: ProgramStart;
+  /** Throws when it may not be begun any more. */
+  readonly admit: () => void;
   readonly answer: PromiseWithResolvers<number>;
 }
 
@@ -76,8 +78,8 @@ export class ThreadSpawner implements Spawner {
   }
 
   /** Rejects with StartsHeld while the kernel does not answer another start, and with AnsweredError once retired; nothing runs then. */
-  async spawn(start: ProgramStart): Promise<Program> {
-    const pid = await this.#ask(start);
+  async spawn(start: ProgramStart, admit = (): void => undefined): Promise<Program> {
+    const pid = await this.#ask(start, admit);
     // What ended before its number was known here has not been waited for, so that the number is still its own.
     return { pid, exited: this.#reaper.exitOf(pid) };
   }
@@ -98,11 +100,11 @@ export class ThreadSpawner implements Spawner {
     void this.#thread?.terminate();
   }
 
-  async #ask(start: ProgramStart): Promise<number> {
+  async #ask(start: ProgramStart, admit: () => void): Promise<number> {
     if (this.#retired) throw retiring();
     if (this.#isHeld && this.#inHand !== undefined) throw new StartsHeld(this.#inHand.start.command);
     const answer = Promise.withResolvers<number>();
-    this.#waiting.add({ start, answer });
+    this.#waiting.add({ start, admit, answer });
     this.#beginNext();
     return answer.promise;
   }
@@ -115,6 +117,13 @@ export class ThreadSpawner implements Spawner {
       return;
     }
     this.#waiting.delete(asked);
+    try {
+      asked.admit(); // Much may have changed while it waited for its turn.
+    } catch (refusal) {
+      asked.answer.reject(refusal);
+      this.#beginNext();
+      return;
+    }
     const number = this.#next++;
     try {
       this.#thread ??= this.#begin();

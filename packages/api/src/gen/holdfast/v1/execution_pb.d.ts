@@ -1356,8 +1356,9 @@ export declare const ExecutionService: GenService<{
     output: typeof ListExecutionsResponseSchema;
   },
   /**
-   * Sends a signal to the command's process group. One that has ended is a success.
-   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST.
+   * Sends a signal to the command's process group. One that has ended is a success, and so is a signal that reached any of the group.
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, INVALID_REQUEST (metadata `cause` EPERM and `not_reached`: all of it is another user's,
+   * and nothing was signalled).
    *
    * @generated from rpc holdfast.v1.ExecutionService.SignalExecution
    */

@@ -992,7 +992,8 @@ export declare const ExecutionService: GenService<{
     output: typeof CancelExecutionResponseSchema;
   },
   /**
-   * Sends a signal to the command's process group. Reasons: EXECUTION_NOT_FOUND, INVALID_REQUEST (signal).
+   * Sends a signal to the command's process group: a success where it reached any of it. Reasons: EXECUTION_NOT_FOUND, INVALID_REQUEST
+   * (signal; or, with metadata `cause` EPERM and `not_reached`, all of it is another user's).
    *
    * @generated from rpc holdfast.guest.v1.ExecutionService.SignalExecution
    */

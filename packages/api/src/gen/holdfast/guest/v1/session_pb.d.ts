@@ -103,6 +103,16 @@ export declare type OpenSessionRequest = Message<"holdfast.guest.v1.OpenSessionR
    * @generated from field: string expected_boot_id = 10;
    */
   expectedBootId: string;
+
+  /**
+   * A random UUID of the caller's: reserves the EXCLUSIVE attachment of this id for the opener, who takes it by AttachSession. It is there
+   * from now on, also while the program is being started, as one whose stream was lost: 60 s from the program's begin on, and
+   * displaced by a newer one. Letting it go by DetachSession with `client_closed` says that the opener has gone: a program that is bound
+   * to its client is then ended as soon as it runs, or not begun at all. Empty: none is reserved.
+   *
+   * @generated from field: string attachment_id = 11;
+   */
+  attachmentId: string;
 };
 
 /**
@@ -126,6 +136,13 @@ export declare type OpenSessionResponse = Message<"holdfast.guest.v1.OpenSession
    * @generated from field: string boot_id = 2;
    */
   bootId: string;
+
+  /**
+   * What was reserved. Empty: nothing; an older agent reserves none.
+   *
+   * @generated from field: string attachment_id = 3;
+   */
+  attachmentId: string;
 };
 
 /**
@@ -885,7 +902,7 @@ export declare const SessionService: GenService<{
   /**
    * Sends a signal to the session's foreground process group, or ends all that belongs to it.
    *
-   * Reasons: SESSION_NOT_FOUND, INVALID_REQUEST (signal).
+   * Reasons: SESSION_NOT_FOUND, INVALID_REQUEST (signal; or, with metadata `cause` EPERM and `not_reached`, the group is another user's).
    *
    * @generated from rpc holdfast.guest.v1.SessionService.SignalSession
    */
@@ -895,7 +912,8 @@ export declare const SessionService: GenService<{
     output: typeof SignalSessionResponseSchema;
   },
   /**
-   * Ends a session and all that it left behind, and answers its true state after 5 s at most. Idempotent.
+   * Ends a session and all that it left behind, and answers its true state after 5 s at most. Idempotent. One whose program is still
+   * being started by then is CANCELLATION_UNCONFIRMED (metadata `cause` start-held): it is ended as soon as it runs.
    *
    * Reasons: SESSION_NOT_FOUND, INVALID_REQUEST (signal), CANCELLATION_UNCONFIRMED (metadata `survivors`).
    *
@@ -930,7 +948,8 @@ export declare const SessionService: GenService<{
   },
   /**
    * Lets an attachment go now instead of 60 s after its stream, which ends with ATTACHMENT_NOT_FOUND. With `client_closed` a session that is
-   * bound to its client is ended first, as by KillSession; it is over when this is answered.
+   * bound to its client is ended first, as by KillSession; it is over when this is answered. One that is being started is answered at
+   * once, and ended when it runs.
    *
    * Reasons: SESSION_NOT_FOUND, ATTACHMENT_NOT_FOUND, CANCELLATION_UNCONFIRMED (the attachment is let go; metadata `survivors`).
    *
