@@ -114,7 +114,8 @@ describe("B61 G30 no path leads out", () => {
     };
     const secret = (value: unknown): void => expect(JSON.stringify(value)).not.toContain("secret");
     const until = performance.now() + 6_000;
-    for (let turn = 0; performance.now() < until; turn += 1) {
+    const hasEnough = () => performance.now() > until && seen.right > 100 && seen.refused > 100; // A busy machine takes longer.
+    for (let turn = 0; !hasEnough(); turn += 1) {
       await Promise.all([
         counted(reads(files, "x/file"), (bytes) => secret(String(bytes))),
         counted(reads(files, "x/sub/file"), (bytes) => secret(String(bytes))),
@@ -133,8 +134,6 @@ describe("B61 G30 no path leads out", () => {
     }
     const swaps = await swapper.stop();
     expect(swaps).toBeGreaterThan(1_000);
-    expect(seen.right).toBeGreaterThan(100);
-    expect(seen.refused).toBeGreaterThan(100);
     expect(snapshot(outside)).toEqual(before);
   });
 });

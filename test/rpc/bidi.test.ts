@@ -8,6 +8,7 @@ import { receiveConnectionWindowBytes } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import { describe, expect, it } from "vitest";
 import { listenOnBoth } from "../../services/control-plane/src/listeners/both-listeners.testing.ts";
+import { afterTurns } from "./after-turns.ts";
 import { clientsBy, collect, failureOf, ways } from "./ways.ts";
 
 type Request = MessageInitShape<typeof ExecuteInteractiveRequestSchema>;
@@ -286,10 +287,12 @@ describe.each(ways.filter(({ bidi }) => bidi))("calls that stream both ways, by 
 
   it("leave nothing behind after 2,000 that are cancelled at once", async () => {
     let running = 0;
+    let begun = 0;
     await using server = await listenOnBoth({
       executions: {
         async *executeInteractive(requests, { signal }) {
           running += 1;
+          begun += 1;
           try {
             if (running % 2 === 0) for await (const _ of requests);
             await untilAborted(signal);
@@ -306,13 +309,12 @@ describe.each(ways.filter(({ bidi }) => bidi))("calls that stream both ways, by 
         const { send, requests } = sender();
         send(start);
         const call = collect(clients.executions.executeInteractive(requests, { signal: cancel.signal }));
-        if (at % 3 === 0) cancel.abort();
-        else if (at % 3 === 1) setImmediate(() => cancel.abort());
-        else setTimeout(() => cancel.abort(), 1);
+        afterTurns(at % 25, () => cancel.abort());
         return call;
       });
       await Promise.all(ends);
     }
+    expect(begun).toBeGreaterThan(100); // Not all of them were gone before.
     await expect.poll(() => [running, server.admission.inProgress], { timeout: 10_000 }).toEqual([0, 0]);
     expect(server.logged().filter(({ level }) => level !== "info")).toEqual([]);
   }, 60_000);

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as beforeNextTry } from "node:timers/promises";
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@holdfast/api/google/rpc/error_details_pb";
 import type { SessionExit, SessionService } from "@holdfast/api/holdfast/v1/session_pb";
@@ -98,7 +98,7 @@ export class BrowserTerminal {
         return;
       } catch (error) {
         if (!mayPass(error)) throw error;
-        await delay(10);
+        await beforeNextTry(10);
       }
     }
   }
@@ -132,7 +132,7 @@ export class BrowserTerminal {
         this.isAttached = false;
         if (this.#end.signal.aborted) return undefined;
         if (!mayPass(error)) throw error;
-        await delay(10);
+        await beforeNextTry(10);
       }
     }
   }

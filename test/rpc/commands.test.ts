@@ -1,7 +1,6 @@
 import { createHash, randomBytes, randomInt } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { ExecutionState, OnDisconnect } from "@holdfast/api/holdfast/v1/execution_pb";
 import { holderEpochFrom, stdinWaitingMaxBytes } from "@holdfast/contract";
 import { openWish, patient } from "@holdfast/testkit";
@@ -166,7 +165,7 @@ describe("G12 B27 input and output through 50 cuts of the link to the guest", ()
         run.type(data);
         continue;
       }
-      while (stage.hop2.connections === 0) await delay(2);
+      await expect.poll(() => stage.hop2.connections, { interval: 2, timeout: 15_000 }).toBeGreaterThan(0);
       const kind = cuts % 5;
       if (kind === 0) {
         run.type(data);
@@ -178,16 +177,13 @@ describe("G12 B27 input and output through 50 cuts of the link to the guest", ()
         await cut;
       } else if (kind === 3) {
         // Between the effect and its acknowledgement.
-        const { swallowed } = stage.hop2.swallow("back");
+        const cut = stage.hop2.cutAfterSwallowing("back", 10);
         run.type(data);
-        await swallowed;
-        await delay(10);
-        stage.hop2.cut();
+        await cut;
       } else {
-        stage.hop2.stall();
+        const cut = stage.hop2.cutAfterSilence(30);
         run.type(data);
-        await delay(30);
-        stage.hop2.cut();
+        await cut;
       }
       cuts += 1;
     }

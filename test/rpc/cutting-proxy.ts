@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from "node:net";
+import { setTimeout as silence } from "node:timers/promises";
 
 /** Seen from who dials: to the server, or from it. */
 export type Direction = "there" | "back";
@@ -15,8 +16,10 @@ export interface CuttingProxy extends AsyncDisposable {
   cutAfter(direction: Direction, bytes: number): Promise<void>;
   /** What comes in this direction from now on is taken and never passed on; the next connection is whole again. Ends by `cut`. */
   swallow(direction: Direction): { readonly swallowed: Promise<void> };
-  /** Nothing is passed on over the connections that stand, and nothing is said about it, as by a peer that was stopped. */
-  stall(): void;
+  /** Swallows, and cuts so long after the first that was swallowed: what was said the other way has had an effect that nobody was told of. */
+  cutAfterSwallowing(direction: Direction, silenceMs: number): Promise<void>;
+  /** Passes nothing on over the connections that stand for so long, and says nothing about it, as a peer that was stopped; then ends every one. */
+  cutAfterSilence(silenceMs: number): Promise<void>;
 }
 
 interface Pair {
@@ -77,6 +80,13 @@ export async function cuttingProxy(target: { readonly host: string; readonly por
   const cut = (): void => {
     for (const pair of [...pairs]) end(pair);
   };
+  const swallow = (direction: Direction) => {
+    for (const pair of pairs) pair.deaf = direction;
+    const swallowed = new Promise<void>((resolve) => {
+      heard = resolve;
+    });
+    return { swallowed };
+  };
   return {
     port: bound.port,
     address: `127.0.0.1:${bound.port}`,
@@ -89,15 +99,16 @@ export async function cuttingProxy(target: { readonly host: string; readonly por
         planned = { direction, left: bytes, done };
       });
     },
-    swallow(direction) {
-      for (const pair of pairs) pair.deaf = direction;
-      const swallowed = new Promise<void>((resolve) => {
-        heard = resolve;
-      });
-      return { swallowed };
+    swallow,
+    async cutAfterSwallowing(direction, silenceMs) {
+      await swallow(direction).swallowed;
+      await silence(silenceMs); // The fault itself.
+      cut();
     },
-    stall() {
+    async cutAfterSilence(silenceMs) {
       for (const pair of pairs) pair.stalled = true;
+      await silence(silenceMs); // The fault itself.
+      cut();
     },
     async [Symbol.asyncDispose]() {
       cut();

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as readsSlowly } from "node:timers/promises";
 import { ExecutionState, OnDisconnect } from "@holdfast/api/holdfast/v1/execution_pb";
 import { describe, expect, it } from "vitest";
 import { delayProxy } from "./delay-proxy.ts";
@@ -26,7 +26,7 @@ describe("faults that people met in systems like this one, by a client of the se
       const count = 90_000;
       const heard = new Heard();
       const beganMs = performance.now();
-      const pace = (): unknown => delay(Math.max(0, Number(heard.next) / 200 - (performance.now() - beganMs)));
+      const pace = (): unknown => readsSlowly(Math.max(0, Number(heard.next) / 200 - (performance.now() - beganMs)));
       expect(await heard.all(clients.executions.execute(script(`seq 1 ${count}`)), pace)).toBeUndefined();
       expect(heard.exited?.status).toEqual({ case: "exitCode", value: 0 });
       expect(heard.missing).toBe(0);

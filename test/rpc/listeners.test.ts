@@ -3,6 +3,7 @@ import { requestMaxBytes } from "@holdfast/contract";
 import { HoldfastError } from "@holdfast/errors";
 import { describe, expect, it } from "vitest";
 import { listenOnBoth } from "../../services/control-plane/src/listeners/both-listeners.testing.ts";
+import { afterTurns } from "./after-turns.ts";
 import { clientsBy, collect, failureOf, ways } from "./ways.ts";
 
 const mib = 1024 * 1024;
@@ -195,8 +196,10 @@ describe.each(ways)("handlers by $name", (way) => {
 
   it("leave nothing behind after 5,000 calls that are cancelled at once", async () => {
     let running = 0;
+    let begun = 0;
     const work = async (signal: AbortSignal): Promise<never> => {
       running += 1;
+      begun += 1;
       try {
         return await untilAborted(signal);
       } finally {
@@ -220,12 +223,12 @@ describe.each(ways)("handlers by $name", (way) => {
           at % 2 === 0
             ? clients.workspaces.getWorkspace({ workspaceId: "w" }, { signal }).catch(() => undefined)
             : collect(clients.executions.execute(command, { signal }));
-        if (at % 4 < 2) setImmediate(() => cancel.abort());
-        else setTimeout(() => cancel.abort(), 1);
+        afterTurns(at % 4 < 2 ? 1 : 2 + (at % 23), () => cancel.abort());
         return call;
       });
       await Promise.all(ends);
     }
+    expect(begun).toBeGreaterThan(100); // Not all of them were gone before.
     await expect.poll(() => [running, server.admission.inProgress], { timeout: 10_000 }).toEqual([0, 0]);
     expect(server.logged().filter(({ level }) => level !== "info")).toEqual([]);
     // The connection is as good as before.

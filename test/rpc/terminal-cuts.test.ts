@@ -1,5 +1,4 @@
 import { createHash, randomBytes, randomInt } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { SessionService, TerminalVerb } from "@holdfast/api/holdfast/v1/session_pb";
@@ -52,23 +51,8 @@ const kinds: readonly (readonly [string, Cut])[] = [
   // Within what the message itself sends: nothing else of any length goes there.
   ["somewhere there", (proxy, { length }) => proxy.cutAfter("there", randomInt(5, Math.min(400, length + 9)))],
   ["somewhere back", (proxy) => proxy.cutAfter("back", randomInt(5, 400))],
-  [
-    "between the effect and its acknowledgement",
-    async (proxy) => {
-      const { swallowed } = proxy.swallow("back");
-      await swallowed;
-      await delay(20); // What was typed takes effect; nobody here can see it.
-      proxy.cut();
-    },
-  ],
-  [
-    "after a silence",
-    async (proxy) => {
-      proxy.stall();
-      await delay(40);
-      proxy.cut();
-    },
-  ],
+  ["between the effect and its acknowledgement", (proxy) => proxy.cutAfterSwallowing("back", 20)],
+  ["after a silence", (proxy) => proxy.cutAfterSilence(40)],
 ];
 
 /** Types everything, and cuts one of two messages. Every kind comes as often as the others. */
@@ -86,7 +70,8 @@ async function typeAndCut(
       continue;
     }
     const kind = kinds[done % kinds.length];
-    while (proxy.connections === 0 || !isAttached()) await delay(5); // There is something to be cut.
+    const isThere = () => proxy.connections > 0 && isAttached(); // There is something to be cut.
+    await expect.poll(isThere, { interval: 5, timeout: 15_000 }).toBe(true);
     const cut = kind?.[1](proxy, data);
     writes.push(type(data));
     await cut;
