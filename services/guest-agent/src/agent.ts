@@ -113,7 +113,7 @@ export async function startAgent(config: AgentConfig, env: NodeJS.ProcessEnv): P
     ...(flush ? [] : ["flush" as const]),
     ...(sessions ? [] : ["sessions" as const]),
   ]);
-  const use = new ResourceUse(workspaceRoot, systemClock);
+  const use = new ResourceUse({ root: workspaceRoot, podUid: config.token }, systemClock);
   const features = servedFeatures.filter((feature) => !missing.has(feature));
   router
     .unary(AgentService.method.health, async ({ includeUse }) => ({

@@ -10,20 +10,21 @@ type MemoryUse = MessageInitShape<typeof MemoryUseSchema>;
 const noLimitFrom = 2n ** 62n;
 
 /** What the agent's container uses; undefined where its control group cannot be read, or may be somebody else's as well. */
-export async function readMemoryUse(env: NodeJS.ProcessEnv = process.env): Promise<MemoryUse | undefined> {
-  // A node without namespaces marks its pods so: its group is the node's.
-  if (env[sharedPodMark] !== undefined) return undefined;
-  const [groups, mounts, pidNamespace] = await Promise.all([
-    textOf("/proc/self/cgroup"),
-    textOf("/proc/self/mountinfo"),
-    readlink("/proc/self/ns/pid").catch(ignoreUnreadable),
-  ]);
-  if (pidNamespace === undefined || pidNamespace === machinesPidNamespace) return undefined;
-  const group = memoryGroupOf(groups ?? "", mounts ?? "");
-  return group && (await useOf(group));
+export async function readMemoryUse(podUid: string, env = process.env): Promise<MemoryUse | undefined> {
+  const [groups, mounts] = await Promise.all([textOf("/proc/self/cgroup"), textOf("/proc/self/mountinfo")]);
+  const group = memoryGroupOf(groups ?? "", mounts ?? "", podUid);
+  if (!group || (!group.isNamed && !(await isAlone(env)))) return undefined;
+  return await useOf(group);
 }
 
-/** What the members of a group use; undefined where that cannot be read, or one of them is not of this pid namespace. */
+/** The agent is in a pid namespace that is not the machine's, nor the one of a node without namespaces, which marks its pods. */
+async function isAlone(env: NodeJS.ProcessEnv): Promise<boolean> {
+  if (env[sharedPodMark] !== undefined) return false;
+  const pidNamespace = await readlink("/proc/self/ns/pid").catch(ignoreUnreadable);
+  return pidNamespace !== undefined && pidNamespace !== machinesPidNamespace;
+}
+
+/** What the members of a group use; undefined where that cannot be read, or they may be others than this pod's. */
 export async function useOf(group: MemoryGroup): Promise<MemoryUse | undefined> {
   const files = memoryFilesOf(group);
   const [used, limit, details, members] = await Promise.all([
@@ -33,7 +34,8 @@ export async function useOf(group: MemoryGroup): Promise<MemoryUse | undefined> 
     textOf(files.members),
   ]);
   const usedBytes = numberIn(used);
-  if (usedBytes === undefined || members === undefined || hasStrangers(members)) return undefined;
+  if (usedBytes === undefined) return undefined;
+  if (!group.isNamed && (members === undefined || hasStrangers(members))) return undefined;
   const inactive = numberIn(
     new RegExp(`^${group.version === 2 ? "" : "total_"}inactive_file (\\d+)$`, "m").exec(details ?? "")?.[1],
   );
@@ -46,7 +48,7 @@ export async function useOf(group: MemoryGroup): Promise<MemoryUse | undefined> 
   };
 }
 
-/** The kernel writes 0 for a process that this pid namespace does not see. A list without anybody is not of a group that we are in. */
+/** The kernel (version 2) writes 0 for a process that this pid namespace does not see. A list without anybody is not of a group that we are in. */
 function hasStrangers(members: string): boolean {
   const pids = members.split("\n").filter((line) => line !== "");
   return pids.length === 0 || pids.includes("0");

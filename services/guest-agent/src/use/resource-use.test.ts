@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { HandClock } from "../testing/hand-clock.testing.ts";
 import { ResourceUse, type UseSources } from "./resource-use.ts";
 
+const here = { root: "/w", podUid: "p" };
 const facts = { frsize: 1n, blocks: 10n, bfree: 4n, bavail: 3n, files: 0n, ffree: 0n };
 const disk = { totalBytes: 10n, usedBytes: 6n, availableBytes: 3n };
 const memory = { usedBytes: 5n };
@@ -24,14 +25,14 @@ function held<T>(answer: T) {
 
 it("is told whole, and leaves no timer behind", async () => {
   const clock = new HandClock();
-  expect(await new ResourceUse("/w", clock, answering).read()).toEqual({ disk, memory });
+  expect(await new ResourceUse(here, clock, answering).read()).toEqual({ disk, memory });
   expect(clock.waiting).toBe(0);
 });
 
 it("G3 a disk that does not answer is left out after 500 ms, and is asked by one thread however many ask", async () => {
   const clock = new HandClock();
   const hung = held(facts);
-  const use = new ResourceUse("/w", clock, { ...answering, fileSystem: hung.ask });
+  const use = new ResourceUse(here, clock, { ...answering, fileSystem: hung.ask });
   for (let asked = 0; asked < 3; asked += 1) {
     let isAnswered = false;
     const both = [use.read(), use.read()];
@@ -57,7 +58,7 @@ it("G3 a disk that does not answer is left out after 500 ms, and is asked by one
 it("a control group that does not answer is left out likewise", async () => {
   const clock = new HandClock();
   const hung = held(memory);
-  const read = new ResourceUse("/w", clock, { ...answering, memory: hung.ask }).read();
+  const read = new ResourceUse(here, clock, { ...answering, memory: hung.ask }).read();
   await new Promise(setImmediate); // The disk has answered.
   clock.pass(resourceUseTimeoutMs);
   expect(await read).toEqual({ disk });
@@ -70,14 +71,14 @@ it("what cannot be learned is left out; the next question is a new one", async (
     if (fails) throw new Error("ENOSYS");
     return facts;
   };
-  const use = new ResourceUse("/w", clock, { fileSystem, memory: async () => undefined });
+  const use = new ResourceUse(here, clock, { fileSystem, memory: async () => undefined });
   expect(await use.read()).toEqual({});
   fails = false;
   expect(await use.read()).toEqual({ disk });
 });
 
 it("the kernel's own answer is of the disk that the root is on", async () => {
-  const { disk: own } = await new ResourceUse(import.meta.dirname, new HandClock()).read();
+  const { disk: own } = await new ResourceUse({ ...here, root: import.meta.dirname }, new HandClock()).read();
   expect(own?.totalBytes).toBeGreaterThan(0n);
   expect((own?.usedBytes ?? 0n) <= (own?.totalBytes ?? 0n)).toBe(true);
 });

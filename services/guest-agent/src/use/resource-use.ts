@@ -15,10 +15,10 @@ export interface UseSources {
   memory(): Promise<Memory | undefined>;
 }
 
-const kernel: UseSources = {
-  fileSystem: (path) => statfs(path, { bigint: true }),
-  memory: () => readMemoryUse(),
-};
+/** The kernel's own word, to an agent in the pod of this uid. */
+function kernelOf(podUid: string): UseSources {
+  return { fileSystem: (path) => statfs(path, { bigint: true }), memory: () => readMemoryUse(podUid) };
+}
 
 /**
  * What is used of the workspace's disk and of the container's memory. Never waits for longer than `resourceUseTimeoutMs`; what is not
@@ -32,7 +32,11 @@ export class ResourceUse {
   #disk: Promise<Disk | undefined> | undefined;
   #memory: Promise<Memory | undefined> | undefined;
 
-  constructor(root: string, clock: Clock, sources = kernel) {
+  constructor(
+    { root, podUid }: { readonly root: string; readonly podUid: string },
+    clock: Clock,
+    sources = kernelOf(podUid),
+  ) {
     this.#root = root;
     this.#clock = clock;
     this.#sources = sources;

@@ -154,8 +154,9 @@ export declare type PodFacts = Message<"holdfast.v1.PodFacts"> & {
   disk?: DiskUse | undefined;
 
   /**
-   * What the agent's container uses of its memory, with everything that runs in it. Only where `disk` could be, and where the agent has
-   * a control group of memory that it can read and in which it sees no process but its own pod's: absent means not known.
+   * What the agent's container uses of its memory, with everything that runs in it. Only where `disk` could be, and where the agent can
+   * read its control group (version 1 or 2) and tell that it is the container's own: by the pod's uid in its name, or because nobody
+   * else is in it. Absent means not known.
    *
    * @generated from field: holdfast.v1.MemoryUse memory = 8;
    */
