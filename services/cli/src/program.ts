@@ -10,6 +10,7 @@ import { remove } from "./commands/remove.ts";
 import { resume } from "./commands/resume.ts";
 import { killSession, sessions } from "./commands/sessions.ts";
 import { shell } from "./commands/shell.ts";
+import { show } from "./commands/show.ts";
 import { suspend } from "./commands/suspend.ts";
 import { type Connection, connectionTo } from "./connection.ts";
 import { UsageError } from "./failure.ts";
@@ -117,6 +118,11 @@ export function programOf(signal: AbortSignal): Command {
   change(program, "resume <workspace>", "bring a new pod to its disk")
     .option("--timeout <seconds>", "how long it may take", seconds)
     .action((workspace, options) => resume(session(options), workspace, options));
+  command(
+    program,
+    "show <workspace>",
+    "tell how it stands: its pod, disk and memory, and what is held open; wakes nothing",
+  ).action((workspace, options) => show(session(options), workspace));
   command(program, "list", "list workspaces, waking none")
     .option("--prefix <text>", "only ids that begin so")
     .option("--template <name>", "only those of this template")
