@@ -34,7 +34,7 @@ try {
 /** An exit waits for the agent's threads, and one in a call that the kernel does not answer would keep it for ever. */
 function leave(agent: Agent): void {
   if (agent.isStarting()) {
-    console.error("stopping: the kernel does not answer a start; the agent ends all the same");
+    console.error("stopping: the kernel does not answer what it was asked; the agent ends all the same");
     process.kill(process.pid, "SIGKILL");
   } else process.exit(0);
 }
