@@ -1,5 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { OutputChannel, StartExecutionResponseSchema } from "@holdfast/api/holdfast/guest/v1/execution_pb";
+import { GapReason, OutputChannel, StartExecutionResponseSchema } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { cancelAskAgainMs, type ExecutionId, reattachWindowMs } from "@holdfast/contract";
 import { AnsweredError, LinkProtocolError, NothingSent } from "@holdfast/guest-link";
 import { ManualClock, settleTasks } from "@holdfast/testkit";
@@ -219,6 +219,88 @@ describe("a command whose link is lost", () => {
     const { clock, done } = followed(scripted);
     await expect(clock.runUntilSettled(done)).rejects.toBeInstanceOf(GuestLost);
     expect(scripted.opened).toHaveLength(1);
+  });
+});
+
+describe("G7 a guest whose account of the output does not add up", () => {
+  it.each<[string, (opened: Opened) => void]>([
+    [
+      "repeats a byte",
+      (opened) => {
+        output(opened, 0, "abc");
+        output(opened, 2, "c");
+        exit(opened, 4);
+      },
+    ],
+    [
+      "skips a byte",
+      (opened) => {
+        output(opened, 1, "bc");
+        exit(opened, 2);
+      },
+    ],
+    [
+      "tells a gap that begins elsewhere",
+      (opened) => {
+        say(opened, { case: "gap", value: { from: 1n, to: 5n } });
+        exit(opened, 5);
+      },
+    ],
+    [
+      "tells a gap of nothing",
+      (opened) => {
+        say(opened, { case: "gap", value: { from: 0n, to: 0n } });
+        exit(opened, 0);
+      },
+    ],
+    [
+      "does not say where the bytes behind a gap belong",
+      (opened) => {
+        output(opened, 0, "a");
+        say(opened, { case: "gap", value: { from: 1n, to: 5n } });
+        opened.listener.data(Buffer.from("b"));
+        exit(opened, 6);
+      },
+    ],
+    [
+      "ends at another byte",
+      (opened) => {
+        output(opened, 0, "abc");
+        exit(opened, 2);
+      },
+    ],
+  ])("is not believed when it %s", async (_what, misbehave) => {
+    const scripted = new ScriptedLink();
+    scripted.onOpen = (opened) => {
+      start(opened);
+      try {
+        misbehave(opened);
+      } catch (error) {
+        opened.listener.over(lost(error)); // As the link does with what its listener throws.
+      }
+    };
+    const { clock, done } = followed(scripted);
+    await expect(clock.runUntilSettled(done)).rejects.toBeInstanceOf(GuestLost);
+    expect(scripted.opened).toHaveLength(1);
+  });
+
+  it("is told apart by stream and by the reason of a gap", async () => {
+    const scripted = new ScriptedLink();
+    scripted.onOpen = (opened) => {
+      start(opened);
+      say(opened, { case: "segment", value: { offset: 0n, channel: OutputChannel.STDERR } });
+      opened.listener.data(Buffer.from("e"));
+      say(opened, { case: "gap", value: { from: 1n, to: 5n, reason: GapReason.MAX_OUTPUT } });
+      exit(opened, 5);
+    };
+    const { clock, done, events } = followed(scripted);
+    await clock.runUntilSettled(done);
+    expect(events).toMatchObject([
+      { t: "started" },
+      { t: "output", stream: "stderr", offset: 0 },
+      { t: "gap", from: 1, to: 5, reason: "max_output" },
+      { t: "exited" },
+    ]);
   });
 });
 

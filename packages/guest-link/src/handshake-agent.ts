@@ -10,6 +10,7 @@ import {
   RefusedSchema,
   WelcomeSchema,
 } from "@holdfast/api/holdfast/guest/v1/link_pb";
+import { type Clock, systemClock } from "@holdfast/async";
 import { linkAuthenticateTimeoutMs, linkProtocolVersion, linkUnauthenticatedMaxBytes } from "@holdfast/contract";
 import { frameTypes } from "./frame.ts";
 import { FramedSocket } from "./framed-socket.ts";
@@ -40,7 +41,7 @@ export interface HandshakeOutcome {
 }
 
 /** Serves the agent's side of a handshake: proves both sides, or refuses and closes. Bounded in bytes and time. */
-export function greet(raw: Socket, agent: AgentIdentity, outcome: HandshakeOutcome): void {
+export function greet(raw: Socket, agent: AgentIdentity, outcome: HandshakeOutcome, clock: Clock = systemClock): void {
   let hello: Buffer | undefined;
   let challenge: Uint8Array | undefined;
   let phase: "control" | "stream" = "stream";
@@ -49,7 +50,7 @@ export function greet(raw: Socket, agent: AgentIdentity, outcome: HandshakeOutco
   const settle = (): void => {
     if (over) return;
     over = true;
-    clearTimeout(timer);
+    cancelTimer();
     outcome.settled();
   };
   const refuse = (reason: RefusalReason, message: string): void => {
@@ -111,9 +112,8 @@ export function greet(raw: Socket, agent: AgentIdentity, outcome: HandshakeOutco
     data: () => undefined, // The decoder lets no DATA through during the handshake.
     closed: settle,
   });
-  const timer = setTimeout(
-    () => refuse(RefusalReason.TOO_SLOW, `not authenticated within ${linkAuthenticateTimeoutMs} ms`),
-    linkAuthenticateTimeoutMs,
+  const cancelTimer = clock.schedule(linkAuthenticateTimeoutMs, () =>
+    refuse(RefusalReason.TOO_SLOW, `not authenticated within ${linkAuthenticateTimeoutMs} ms`),
   );
 }
 

@@ -8,7 +8,7 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { type Clock, Deadline, orAborted, Slots } from "@holdfast/async";
+import { type Clock, Deadline, orAborted, pause, Slots } from "@holdfast/async";
 import {
   type GuestFeature,
   guestDialTimeoutMs,
@@ -175,6 +175,7 @@ export class LinkClient {
     this.#cancelIdle?.();
     this.#cancelIdle = undefined;
     for (const spare of this.#spares) spare.destroy(cause);
+    this.#spares.clear(); // At once: one that is taken before its close is heard of would be of no use.
     this.#control?.then((control) => control.close()).catch(() => undefined); // A dial that failed has told its callers.
     this.#control = undefined;
   }
@@ -213,16 +214,17 @@ export class LinkClient {
           this.#streams.destroyAll(new LinkLost("the guest cannot be reached any more", error));
           return;
         }
-        await new Promise<void>((resolve) => this.#clock.schedule(redialEveryMs, resolve));
+        await pause(this.#clock, redialEveryMs, within.signal).catch(() => undefined); // Its time is over, which the next try says.
       }
     }
   }
 
   /** A spare if there is one, else a new connection. */
   async #takeStream(within: Deadline): Promise<CallerStream> {
-    for (const spare of this.#spares) {
+    const [spare] = this.#spares;
+    if (spare !== undefined) {
       this.#spares.delete(spare);
-      if (!spare.isClosed) return spare;
+      return spare;
     }
     const dialing = this.#dialStream();
     return orAborted(dialing, within.signal).catch((error) => {
@@ -233,7 +235,7 @@ export class LinkClient {
 
   #keepSpare(stream: CallerStream): void {
     if (stream.isClosed) return;
-    const wanted = this.#control !== undefined && this.#spares.size < linkSparesMax && !this.#closed.signal.aborted;
+    const wanted = this.#control !== undefined && this.#spares.size < linkSparesMax;
     if (wanted) this.#spares.add(stream);
     else stream.destroy(new LinkLost("not needed"));
   }
@@ -269,7 +271,6 @@ export class LinkClient {
     using within = new Deadline(this.#clock, guestDialTimeoutMs, this.#closed.signal);
     let made: T | undefined;
     const connect = async (): Promise<void> => {
-      within.throwIfOver();
       await dial(
         this.#target,
         phase,
@@ -283,7 +284,7 @@ export class LinkClient {
     };
     try {
       // Waiting for a turn is part of the time: where nobody answers, those that wait learn it as soon as the first.
-      await (phase === "control" ? connect() : orAborted(this.#dials.run(connect), within.signal));
+      await (phase === "control" ? connect() : this.#dials.run(connect));
     } catch (error) {
       if (within.expired) {
         const where = `${this.#target.host}:${this.#target.port}`;

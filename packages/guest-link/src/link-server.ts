@@ -71,20 +71,25 @@ export class LinkServer {
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
     this.#unproved += 1;
-    greet(socket, this.#agent, {
-      mayEnter: () =>
-        this.#proved >= linkConnectionsMax ? `${linkConnectionsMax} connections are already served` : undefined,
-      proved: (caller) => {
-        this.#proved += 1;
-        const group = this.#groupOf(caller.clientId);
-        this.#checkLater();
-        if (caller.phase === "control") this.#enterControl(caller, group);
-        else this.#enterStream(caller, group);
+    greet(
+      socket,
+      this.#agent,
+      {
+        mayEnter: () =>
+          this.#proved >= linkConnectionsMax ? `${linkConnectionsMax} connections are already served` : undefined,
+        proved: (caller) => {
+          this.#proved += 1;
+          const group = this.#groupOf(caller.clientId);
+          this.#checkLater();
+          if (caller.phase === "control") this.#enterControl(caller, group);
+          else this.#enterStream(caller, group);
+        },
+        settled: () => {
+          this.#unproved -= 1;
+        },
       },
-      settled: () => {
-        this.#unproved -= 1;
-      },
-    });
+      this.#clock,
+    );
   }
 
   #groupOf(clientId: string): Group {
