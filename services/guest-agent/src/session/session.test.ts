@@ -724,10 +724,6 @@ describe("a restart of the agent", () => {
   });
 });
 
-async function until(holds: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
-  const endsAt = performance.now() + withinMs;
-  while (!(await holds())) {
-    if (performance.now() > endsAt) throw new Error(`did not become true within ${withinMs} ms: ${holds}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+function until(holds: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
+  return eventually(holds, withinMs);
 }
