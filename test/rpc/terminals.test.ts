@@ -15,6 +15,7 @@ import {
 import { holderEpochFrom } from "@holdfast/contract";
 import { openWish, patient, suspendWish, workspaceId } from "@holdfast/testkit";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { canHoldPrograms, heldProgram } from "../../services/guest-agent/src/testing/held-program.testing.ts";
 import { BrowserTerminal } from "./browser-terminal.ts";
 import { terminalStage } from "./terminal-stage.ts";
 import { clientsBy, collect, failureOf, ways } from "./ways.ts";
@@ -94,6 +95,8 @@ class Stream {
     this.#waiting.clear();
   }
 }
+
+const canHold = await canHoldPrograms();
 
 async function sessionsStage() {
   const stage = await terminalStage();
@@ -259,6 +262,43 @@ describe("how an attachment ends", () => {
         .toBe("signal");
     },
   );
+
+  describe.runIf(canHold)("while the kernel does not begin its program (skipped where it gives no leases)", () => {
+    it.each([TerminalVerb.OPEN, TerminalVerb.OPEN_OR_ATTACH])(
+      "L44 a program that is not persistent ends as soon as it runs when its client has gone meanwhile (verb %s)",
+      async (verb) => {
+        const { client, begin, at, agent } = await sessionsStage();
+        const held = await heldProgram(`echo ran > ${agent.root}/ran; exec sleep 300`);
+        const stream = new Stream(client, begin({ verb, persistent: false, program: { command: held.path } }));
+        await held.reached;
+        stream.cancel();
+        await stream.over;
+        held.release();
+        const { workspaceId } = at;
+        // Within seconds: nobody attended to it for 60 s is another rule.
+        await expect
+          .poll(async () => (await client.listSessions({ workspaceId })).sessions[0]?.exit?.status.case, {
+            timeout: 5_000,
+          })
+          .toBe("signal");
+      },
+    );
+
+    it("L44 a persistent one is begun, and goes on", async () => {
+      const { client, begin, at } = await sessionsStage();
+      const held = await heldProgram("echo up; read -r x");
+      const stream = new Stream(client, begin({ program: { command: held.path } }));
+      await held.reached;
+      stream.cancel();
+      await stream.over;
+      held.release();
+      const next = new Stream(client, startOf({ ...at, verb: TerminalVerb.ATTACH }));
+      await next.until(() => next.text.includes("up") || next.events.some((event) => event.case === "exited"));
+      expect(next.text).toContain("up");
+      next.cancel();
+      await next.over;
+    });
+  });
 
   it("L44 a take-over ends no program, also not one that is bound to its client, whose input it refuses", async () => {
     const { client, begin, at, registry } = await sessionsStage();

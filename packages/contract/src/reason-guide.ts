@@ -112,7 +112,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Mend what it names; open or resume again.",
   },
   CANCELLATION_UNCONFIRMED: {
-    means: "Processes of the command survived its end: `survivors`. The pod is kept.",
+    means:
+      "Processes of the command survived its end: `survivors`. Or it is still being started (`cause` start-held), and is ended as soon as it runs. The pod is kept.",
     cure: "Look at them; suspend and resume end everything.",
   },
   GUEST_GONE: {
@@ -162,8 +163,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   },
   EXECUTION_CAPACITY: {
     means:
-      "The guest runs as many commands as it may, keeps as many records, or as much input that programs have not read; the message names the setting. Or it has no room for another process, or the kernel does not answer the start of another program (`cause`).",
-    cure: "Wait for one to end, or to read its input. With `cause` starts-held: mend the file system of the program that is named, or suspend and resume.",
+      "The guest runs as many commands as it may, keeps as many records, or as much input that programs have not read; the message names the setting. Or it has no room for another process, or the kernel does not answer the start of another program, or file systems do not tell of directories (`cause`).",
+    cure: "Wait for one to end, or to read its input. With `cause` starts-held or looks-held: mend the file system that is named, or suspend and resume.",
   },
   STREAM_CAPACITY: {
     means: "As many streams are open as may be; the message names the setting.",
@@ -196,7 +197,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Change its mode by a command.",
   },
   INVALID_REQUEST: {
-    means: "The request is wrong; every violation is in BadRequest. Nothing was done.",
+    means:
+      "The request is wrong, or cannot be met as it is: a signal to another user's processes (`not_reached`), a directory whose file system does not answer (`cause` unanswered). Every violation is in BadRequest. Nothing was done.",
     cure: "Mend the request.",
   },
   PAGE_TOKEN_EXPIRED: { means: "The page token is too old, or not of this filter.", cure: "List from the first page." },
@@ -233,7 +235,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
     cure: "Start with `retain_output` to keep more of it, for longer.",
   },
   QUIESCE_UNCONFIRMED: {
-    means: "Not every program could be stopped in time, or it is not known: `pids`. Nothing was patched.",
+    means:
+      "Not every program could be stopped in time, or it is not known: `pids`; or one is still being started (`cause` start-held). Nothing was patched.",
     cure: "End what is named, call again with a longer grace, or suspend without a quiesce.",
   },
   SESSION_NOT_FOUND: {
@@ -255,8 +258,8 @@ export const reasonGuide: Readonly<Record<Reason, ReasonGuide>> = {
   },
   SESSION_CAPACITY: {
     means:
-      "The guest runs as many sessions as it may: `limit`, `setting`. Or it has no room for another process or terminal, or the kernel does not answer the start of another program (`cause`). Nothing was started.",
-    cure: "End one. With `cause` starts-held: mend the file system of the program that is named, or suspend and resume.",
+      "The guest runs as many sessions as it may, or keeps as much of the environments of those that wait to be opened: `limit`, `setting`. Or it has no room for another process or terminal, or the kernel does not answer the start of another program, or file systems do not tell of directories (`cause`). Nothing was started.",
+    cure: "End one, or wait until those are open. With `cause` starts-held or looks-held: mend the file system that is named, or suspend and resume.",
   },
   INPUT_OUT_OF_ORDER: {
     means: "Input came too far ahead of its turn, or its gap was not filled in time: `expected`. It was not written.",

@@ -1,6 +1,6 @@
 import { SessionKind, SessionService } from "@holdfast/api/holdfast/guest/v1/session_pb";
 import { type Clock, type Deadline, pause } from "@holdfast/async";
-import { bootIdOf } from "@holdfast/contract";
+import { attachmentIdOf, bootIdOf } from "@holdfast/contract";
 import type { HoldfastError } from "@holdfast/errors";
 import { type GuestLink, LinkLost, LinkProtocolError, NothingSent } from "@holdfast/guest-link";
 import type {
@@ -73,9 +73,14 @@ export class LinkedSessions implements GuestSessions {
       login,
       clientBound,
       expectedBootId: wish.expectedBootId ?? "",
+      attachmentId: wish.attachmentId ?? "",
     };
-    const { session, bootId } = await answered(this.#link.call(openSession, request, { within }));
-    return { ...sessionInfoOf(session), bootId: bootId === "" ? undefined : bootIdOf(bootId) };
+    const { session, bootId, attachmentId } = await answered(this.#link.call(openSession, request, { within }));
+    return {
+      ...sessionInfoOf(session),
+      bootId: bootId === "" ? undefined : bootIdOf(bootId),
+      attachmentId: attachmentId === "" ? undefined : attachmentIdOf(attachmentId),
+    };
   }
 
   async *attach(wish: AttachSessionWish, signal: AbortSignal): AsyncGenerator<SessionEvent, void, undefined> {

@@ -42,10 +42,11 @@ export class WorkspaceSessions {
     this.#named = named;
   }
 
-  /** SESSION_OUTCOME_UNKNOWN: it was sent and not answered. */
-  async open(wish: OpenSessionWish, signal: AbortSignal): Promise<OpenedSession> {
+  /** SESSION_OUTCOME_UNKNOWN: it was sent and not answered. `onSend`: the guest is asked from here on. */
+  async open(wish: OpenSessionWish, signal: AbortSignal, onSend?: () => void): Promise<OpenedSession> {
     const lost = (cause: Error): HoldfastError => openUnknown(this.#ws, wish.sessionId, cause);
     return await this.#ask(this.#change, lost, signal, async (guest, within, bound) => {
+      onSend?.();
       const opened = await guest.sessions.open(wish, within);
       if (opened.bootId !== undefined) this.#ws.noteBootId(bound, opened.bootId);
       return opened;

@@ -1,10 +1,13 @@
-import type { Clock } from "@holdfast/async";
+import { backoffMs, type Clock, Deadline, pause } from "@holdfast/async";
+import { type AttachmentId, attachmentIdOf, reattachWindowMs, type SessionId } from "@holdfast/contract";
 import { hasReason } from "@holdfast/errors";
 import { LeaveRunning } from "../ports/executions.ts";
 import type { AttachSessionWish, OpenSessionWish, SessionEvent } from "../ports/sessions.ts";
 import { isClientsFault } from "./feeding.ts";
 import type { WorkspaceSessions } from "./sessions.ts";
 import { type TerminalInput, Typing } from "./typing.ts";
+
+const again = { firstMs: 50, maxMs: 2_000 };
 
 /** How a terminal's stream begins. */
 export type TerminalVerb = "open" | "attach" | "open_or_attach";
@@ -23,6 +26,8 @@ export class Terminal {
   readonly input: AsyncIterable<TerminalInput>;
   /** This stream has started the program. */
   opened = false;
+  /** The attachment that the guest was asked to reserve for this stream's client, until that has it, or it is known to be none. */
+  reserved: AttachmentId | undefined;
 
   constructor(wish: TerminalWish, input: AsyncIterable<TerminalInput>) {
     this.wish = wish;
@@ -45,7 +50,7 @@ export async function* terminal(
   const onAbort = (): void => over.abort(signal.reason);
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
-  const output = attached(sessions, call, over.signal);
+  const output = attached(sessions, call, clock, over.signal);
   let arrived: { readonly next: IteratorResult<SessionEvent> } | { readonly thrown: unknown } | undefined;
   let wake = (): void => undefined;
   const pull = (): void => {
@@ -108,15 +113,36 @@ export async function* terminal(
 async function* attached(
   sessions: WorkspaceSessions,
   call: Terminal,
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<SessionEvent, void> {
+  try {
+    for await (const event of openedOrAttached(sessions, call, signal)) {
+      if (event.t === "attached") call.reserved = undefined; // From here on the attachment's own end says it.
+      yield event;
+    }
+  } finally {
+    if (call.reserved !== undefined && signal.aborted && !(signal.reason instanceof LeaveRunning)) {
+      await letGoOpened(sessions, call.wish.program.sessionId, call.reserved, clock);
+    }
+  }
+}
+
+async function* openedOrAttached(
+  sessions: WorkspaceSessions,
+  call: Terminal,
   signal: AbortSignal,
 ): AsyncGenerator<SessionEvent, void> {
   const { verb, program, attach } = call.wish;
   // Only what this stream has opened may be bound to its client.
   const follow = (): AsyncGenerator<SessionEvent, void> =>
-    sessions.attach(attach, call.opened && program.clientBound ? "with_client" : "kept", signal);
+    sessions.attach(
+      { ...attach, attachmentId: call.reserved ?? attach.attachmentId },
+      call.opened && program.clientBound ? "with_client" : "kept",
+      signal,
+    );
   if (verb === "open") {
-    if (!call.opened) await sessions.open(program, signal);
-    call.opened = true;
+    if (!call.opened) await open(sessions, call, signal);
   } else if (verb === "open_or_attach" && !call.opened) {
     let begun = false;
     try {
@@ -129,13 +155,52 @@ async function* attached(
       if (begun || !mayOpen(attach) || !hasReason(error, "SESSION_NOT_FOUND")) throw error;
     }
     try {
-      await sessions.open(program, signal);
-      call.opened = true;
+      await open(sessions, call, signal);
     } catch (error) {
       if (!hasReason(error, "SESSION_EXISTS")) throw error; // Somebody else was first.
     }
   }
   yield* follow();
+}
+
+/**
+ * Starts the program. One that is bound to this client is opened with an attachment of the client's: so the guest can be told that it has
+ * gone, however far the start is, and nobody else's is meant.
+ */
+async function open(sessions: WorkspaceSessions, call: Terminal, signal: AbortSignal): Promise<void> {
+  const { program, attach } = call.wish;
+  const attachmentId =
+    program.clientBound && attach.mode === "exclusive" ? attachmentIdOf(crypto.randomUUID()) : undefined;
+  const onSend = (): void => {
+    call.reserved = attachmentId;
+  };
+  try {
+    const opened = await sessions.open({ ...program, attachmentId }, signal, onSend);
+    call.opened = true;
+    call.reserved = opened.attachmentId;
+  } catch (error) {
+    if (hasReason(error, "SESSION_EXISTS")) call.reserved = undefined;
+    throw error;
+  }
+}
+
+/** The client of what was opened has gone before it was attached to. What the guest cannot be told it knows by itself after 60 s. */
+async function letGoOpened(
+  sessions: WorkspaceSessions,
+  sessionId: SessionId,
+  attachmentId: AttachmentId,
+  clock: Clock,
+): Promise<void> {
+  using within = new Deadline(clock, reattachWindowMs);
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      await sessions.detach({ sessionId, attachmentId, clientClosed: true }, within.signal);
+      return;
+    } catch (error) {
+      if (within.signal.aborted || !hasReason(error, "SESSION_DETACHED", "AGENT_UNREACHABLE")) return; // Nobody is left to be told.
+      await pause(clock, backoffMs(again, attempt, Math.random()), within.signal).catch(() => undefined);
+    }
+  }
 }
 
 /** Who has seen a terminal before is never given a new one in its place. */

@@ -27,6 +27,10 @@ export interface OpenSessionWish {
   readonly clientBound: boolean;
   /** Another agent process is refused with GUEST_RESTARTED. */
   readonly expectedBootId: BootId | undefined;
+  /**
+   * Reserves the exclusive attachment of this id, a UUID that the caller made: it can be let go while the program is being started. Absent: none is.
+   */
+  readonly attachmentId?: AttachmentId | undefined;
 }
 
 export type SessionExit = {
@@ -62,6 +66,8 @@ export interface SessionInfo {
 export interface OpenedSession extends SessionInfo {
   /** Of the agent process that owns it; undefined where an older agent does not say. */
   readonly bootId: BootId | undefined;
+  /** What was reserved; absent: nothing, as by an older agent. */
+  readonly attachmentId?: AttachmentId | undefined;
 }
 
 export interface AttachSessionWish {
@@ -149,6 +155,7 @@ export interface GuestSessions {
     within: Deadline,
   ): Promise<SessionChunk>;
   list(within: Deadline): Promise<{ readonly sessions: readonly SessionInfo[]; readonly bootId: BootId }>;
+  /** Also of what was reserved, while its program is being started: it ends once it runs then, if it is bound to its client. */
   detach(
     wish: { readonly sessionId: SessionId; readonly attachmentId: AttachmentId; readonly clientClosed: boolean },
     within: Deadline,

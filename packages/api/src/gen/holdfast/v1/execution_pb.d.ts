@@ -1369,7 +1369,8 @@ export declare const ExecutionService: GenService<{
   },
   /**
    * Ends a command and everything that belongs to it: SIGTERM, a grace, SIGKILL. Answers on a confirmed end. Idempotent.
-   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, CANCELLATION_UNCONFIRMED (`survivors`), GUEST_GONE.
+   * Reasons: EXECUTION_NOT_FOUND, EXECUTION_LOST, CANCELLATION_UNCONFIRMED (`survivors`; or `cause` start-held: its program is still being
+   * started, and is ended as soon as it runs), GUEST_GONE.
    *
    * @generated from rpc holdfast.v1.ExecutionService.CancelExecution
    */

@@ -1421,7 +1421,7 @@ export declare const SessionService: GenService<{
   /**
    * A terminal on one stream. The first request is `start`; then input, resizes and signals. Half-closing the requests only says that
    * no input follows. The stream's end detaches, and the attachment is kept for 60 s; with `persistent: false` it ends the program
-   * (within 60 s, where the program was still being started).
+   * (as soon as it runs, where it was still being started).
    *
    * Each `input` is one write: they are numbered one by one from `attached.next_input_sequence` on, written once, also across a lost
    * link to the same guest, and confirmed by `typed`. A client whose stream broke attaches again with its `attachment_id` and goes on
@@ -1469,7 +1469,8 @@ export declare const SessionService: GenService<{
   },
   /**
    * Ends a session and all that it left behind, and answers its true state after 5 s at most. Idempotent.
-   * Reasons: SESSION_NOT_FOUND, CANCELLATION_UNCONFIRMED (`survivors`).
+   * Reasons: SESSION_NOT_FOUND, CANCELLATION_UNCONFIRMED (`survivors`; or `cause` start-held: its program is still being started, and is
+   * ended as soon as it runs).
    *
    * @generated from rpc holdfast.v1.SessionService.KillSession
    */
