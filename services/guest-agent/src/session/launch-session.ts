@@ -1,4 +1,4 @@
-import { closeSync, constants, writeSync } from "node:fs";
+import { accessSync, closeSync, constants, writeSync } from "node:fs";
 import { access } from "node:fs/promises";
 import { Socket } from "node:net";
 import type { Readable } from "node:stream";
@@ -130,17 +130,27 @@ async function closedUnless<T>(fd: number, take: () => Promise<T>): Promise<T> {
 
 async function shellOf(env: Readonly<Record<string, string>>, looks: PathLook): Promise<string> {
   const { SHELL = "" } = env;
-  for (const shell of [SHELL, ...shells]) if (await isExecutable(shell, looks)) return shell;
-  return "/bin/sh";
+  if (SHELL !== "" && !shells.includes(SHELL) && (await isUsable(SHELL, looks))) return SHELL;
+  return (shells.includes(SHELL) ? [SHELL, ...shells] : shells).find(isExecutable) ?? "/bin/sh";
 }
 
-async function isExecutable(path: string, looks: PathLook): Promise<boolean> {
+/** Of the user's choice: a mount of the user's may be behind it. */
+async function isUsable(path: string, looks: PathLook): Promise<boolean> {
   try {
-    if (path === "") return false;
     await looks.at(path, () => access(path, constants.X_OK));
     return true;
   } catch {
     return false; // Not there, not to be run, or on a file system that does not answer: the next one.
+  }
+}
+
+/** Of the image. */
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false; // Not there, or not to be run: the next one.
   }
 }
 
