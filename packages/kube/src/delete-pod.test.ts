@@ -32,7 +32,11 @@ describe("L42 the delete of a pod", () => {
       {
         method: "DELETE",
         url: { pathname: "/api/v1/namespaces/team-a/pods/namzu-ws-one" },
-        body: { kind: "DeleteOptions", preconditions: { uid: "pod-uid-1", resourceVersion: "50" } },
+        body: {
+          kind: "DeleteOptions",
+          propagationPolicy: "Background",
+          preconditions: { uid: "pod-uid-1", resourceVersion: "50" },
+        },
       },
     ]);
   });

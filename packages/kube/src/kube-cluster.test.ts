@@ -36,6 +36,10 @@ const reading = (changes: Parameters<typeof sandboxJson>[0] = {}): SandboxReadin
   readSandboxObject(sandboxJson(changes), "block");
 
 describe("connecting", () => {
+  it.each(["", "..", "a/b", "Team", "n".repeat(254)])("is refused for what is no namespace: %j", async (namespace) => {
+    await expect(clientOf(api, { namespace })).rejects.toThrow(/not a namespace/);
+  });
+
   it("sends nothing and asks for no token", () => {
     expect(api.received).toEqual([]);
   });
@@ -137,12 +141,26 @@ describe("create", () => {
     expect(ending).toMatchObject({ t: "refused", why: "other", error: { reason: "CLUSTER_UNAVAILABLE" } });
   });
 
-  it("is unknown when what came back is not what was sent", async () => {
+  it.each([
+    [
+      "another call's mark",
+      { annotations: { "holdfast.dev/written-by": "other", "sandbox.namzu.ai/holder-epoch": "7" } },
+    ],
+    ["another epoch", { annotations: { "holdfast.dev/written-by": "mine", "sandbox.namzu.ai/holder-epoch": "6" } }],
+    ["no epoch", { annotations: { "holdfast.dev/written-by": "mine" } }],
+    [
+      "another name",
+      {
+        name: "namzu-ws-two",
+        annotations: { "holdfast.dev/written-by": "mine", "sandbox.namzu.ai/holder-epoch": "7" },
+      },
+    ],
+  ])("L1 is unknown when what came back has %s", async (_what, metadata) => {
     const template = await readTemplate();
-    api.script((_received, reply) => json(reply, 201, sandboxJson()));
+    api.script((_received, reply) => json(reply, 201, sandboxJson({ metadata })));
     using within = soon();
-    const ending = await cluster.createSandbox({ id, template, createdBy: "c", writtenBy: "mine" }, within);
-    expect(ending.t).toBe("unknown");
+    const marks = { createdBy: "c", writtenBy: "mine", epoch: holderEpochFrom(7) };
+    expect((await cluster.createSandbox({ id, template, ...marks }, within)).t).toBe("unknown");
   });
 
   it("refuses a template's name that cannot be a label, before any request", async () => {
@@ -151,6 +169,13 @@ describe("create", () => {
       await expect(cluster.readTemplate(name, within)).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
     }
     expect(api.received).toEqual([]);
+  });
+
+  it("takes a template's name of 63 characters, as long as a label may be", async () => {
+    const name = "x".repeat(63);
+    api.script((_received, reply) => json(reply, 200, { ...templateJson(), metadata: { name } }));
+    using within = soon();
+    expect(await cluster.readTemplate(name, within)).toMatchObject({ name });
   });
 
   it("says which template does not exist", async () => {
@@ -215,13 +240,19 @@ describe("setMode", () => {
     expect(ending).toMatchObject({ t: "applied", value: { mode: "Suspended", resourceVersion: "42" } });
   });
 
+  /** The object as the patch leaves it, but for this. */
+  const written = (changes: { readonly metadata?: object; readonly spec?: object }) => ({
+    metadata: { annotations: { "holdfast.dev/written-by": "call-2", ...stored }, ...changes.metadata },
+    spec: { operatingMode: "Suspended", ...changes.spec },
+  });
+
   it.each([
-    ["another object", { metadata: { uid: "other", annotations: { "holdfast.dev/written-by": "call-2", ...stored } } }],
-    ["another call's mark", { spec: { operatingMode: "Suspended" } }],
-    ["the old mode", { metadata: { annotations: { "holdfast.dev/written-by": "call-2", ...stored } } }],
+    ["another object", written({ metadata: { uid: "other" } })],
+    ["another call's mark", written({ metadata: { annotations: { "holdfast.dev/written-by": "call-9", ...stored } } })],
+    ["the old mode", written({ spec: { operatingMode: "Running" } })],
     [
       "another epoch than was to be stored",
-      { metadata: { annotations: { "holdfast.dev/written-by": "call-2" } }, spec: { operatingMode: "Suspended" } },
+      written({ metadata: { annotations: { "holdfast.dev/written-by": "call-2" } } }),
     ],
   ])("L1 is unknown when the server answers with %s", async (_what, changes) => {
     api.script((_received, reply) => json(reply, 200, sandboxJson(changes)));
@@ -315,6 +346,27 @@ describe("pods", () => {
   });
 });
 
+describe("pods of other names", () => {
+  it("L25 do not stand for the one that has the Sandbox's name: it is looked for by its name all the same", async () => {
+    const other = podJson({ metadata: { name: "another-of-its-own", uid: "pod-uid-2" } });
+    api.script((received, reply) =>
+      json(reply, 200, received.url.pathname.endsWith("/pods") ? { items: [other] } : podJson()),
+    );
+    using within = soon();
+    const pods = await cluster.readPods(reading(), within);
+    expect(pods.map(({ uid: podUid }) => podUid)).toEqual(["pod-uid-2", "pod-uid-1"]);
+  });
+
+  it("L25 are not its own because they have its name: one of another owner, without its disk, is nobody's", async () => {
+    const stranger = podJson({ metadata: { ownerReferences: [{ uid: "someone-else" }] } });
+    api.script((received, reply) =>
+      json(reply, 200, received.url.pathname.endsWith("/pods") ? { items: [] } : stranger),
+    );
+    using within = soon();
+    expect(await cluster.readPods(reading(), within)).toEqual([]);
+  });
+});
+
 describe("a stray", () => {
   const volumes = [{ name: "disk", persistentVolumeClaim: { claimName: "disk-namzu-ws-one" } }];
   const stripped = podJson({ metadata: { ownerReferences: undefined }, spec: { volumes } });
@@ -379,6 +431,12 @@ describe("claims", () => {
     expect(log.lines[0]).toContain("may not get persistentvolumeclaims");
   });
 
+  it("L16 one that cannot be asked for is no lost disk: the reading fails", async () => {
+    withClaims(() => [404, { kind: "Status", reason: "NotFound", message: "no such kind" }]);
+    using within = soon();
+    await expect(cluster.readClaims(reading(), within)).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
+  });
+
   it("L16 one that is absent, of another owner, or on its way out is a lost disk", async () => {
     using within = soon();
     withClaims((name) => [200, { metadata: { name, uid: "claim-1", ownerReferences: [{ uid: "someone" }] } }]);
@@ -401,9 +459,12 @@ describe("list", () => {
       spec: { podTemplate: { spec: { containers: [] } } },
     });
     const items = [sandboxJson(), noLabel, sandboxJson({ metadata: { name: "someone-elses" } })];
-    api.script((_received, reply) => json(reply, 200, { metadata: { continue: "next" }, items }));
+    api.script((_received, reply) =>
+      json(reply, 200, { metadata: { continue: "next", resourceVersion: "99" }, items }),
+    );
     using within = soon();
     const page = await cluster.listSandboxes({ limit: 3, continueToken: undefined }, within);
+    expect(page.version).toBe("99"); // From which a watch goes on.
     expect(page.sandboxes.map(({ name }) => name)).toEqual(["namzu-ws-one"]);
     expect(page.continueToken).toBe("next");
     expect(api.received.map(({ url }) => url.search)).toEqual(["?limit=3"]);
@@ -430,6 +491,9 @@ describe("list", () => {
     const error = await cluster.listSandboxes({ limit: 3, continueToken: "old" }, within).catch((e: unknown) => e);
     expect(hasReason(error, "PAGE_TOKEN_EXPIRED")).toBe(true);
     expect(api.received[0]?.url.search).toBe("?limit=3&continue=old");
+    // Without a token it cannot be the token's fault.
+    const first = cluster.listSandboxes({ limit: 3, continueToken: undefined }, within);
+    await expect(first).rejects.toMatchObject({ reason: "CLUSTER_UNAVAILABLE" });
   });
 });
 
