@@ -186,7 +186,7 @@ describe("deletion", () => {
   });
 });
 
-describe("probes", () => {
+describe.concurrent("probes", () => {
   it("run commands inside the pod, as its user, with its variables", async () => {
     const line =
       'test "$(id -u)" = 1001 && test -n "$HOLDFAST_AGENT_TOKEN" && grep -q "NoNewPrivs.*1" /proc/self/status && test -e /tmp/up';

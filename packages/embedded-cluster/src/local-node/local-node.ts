@@ -36,6 +36,8 @@ export interface LocalNodeOptions {
   readonly faults?: NodeFaultPoints;
   /** How failed containers and images wait; absent: as with a kubelet. For tests. */
   readonly backoff?: BackoffSpan;
+  /** How long its pods may take to end when the node stops; absent: 5 s. For tests. */
+  readonly stopGraceMs?: number;
 }
 
 /** The one node of an embedded cluster: scheduler and kubelet in this process. */
@@ -51,7 +53,7 @@ export interface LocalNode {
 }
 
 const nodeName = "local-node";
-const stopGraceMs = 5_000;
+export const stopGraceDefaultMs = 5_000;
 /** How long the start waits for what deleted pods left behind; then it goes on, and they are waited for beside it. */
 const tidyPatienceMs = 5_000;
 const ours = "default-scheduler";
@@ -89,7 +91,7 @@ export async function startLocalNode(options: LocalNodeOptions): Promise<LocalNo
   const { record } = recorder;
   // Before anything follows the claims: a disk that something still writes to is nobody else's.
   const leftOvers = await LeftOvers.find({ paths, volumes, log }, leaving.signal);
-  const { faults = noFaults, backoff = kubeletBackoff } = options;
+  const { faults = noFaults, backoff = kubeletBackoff, stopGraceMs = stopGraceDefaultMs } = options;
   const shared = {
     api,
     nodeName,

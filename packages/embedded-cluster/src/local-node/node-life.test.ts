@@ -2,6 +2,7 @@ import { chown, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { stopGraceDefaultMs } from "./local-node.ts";
 import {
   agentPod,
   awaitGone,
@@ -86,14 +87,16 @@ describe("a node that is stopped", () => {
     await cluster.close();
   });
 
-  it("kills what ignores TERM after five seconds at most", async () => {
-    const cluster = await openTestCluster();
+  it("kills what ignores TERM after five seconds at most, or what it is given, whatever the pod's own grace", async () => {
+    expect(stopGraceDefaultMs).toBe(5_000);
+    const cluster = await openTestCluster({ stopGraceMs: 300 });
     const env = [{ name: "IGNORE_TERM", value: "1" }];
     const made = await createPod(cluster, agentPod("deaf", { env }, { terminationGracePeriodSeconds: 600 }));
     await awaitReady(cluster, "deaf");
     const began = Date.now();
     await cluster.node.stop();
-    expect(Date.now() - began).toBeLessThan(7_000);
+    expect(Date.now() - began).toBeGreaterThanOrEqual(300);
+    expect(Date.now() - began).toBeLessThan(4_000);
     expect(processesWith(made.metadata.uid ?? "none")).toEqual([]);
     await cluster.close();
   });

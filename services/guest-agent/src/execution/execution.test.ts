@@ -281,6 +281,7 @@ describe("ending", () => {
       link,
       "chatty",
       "(while :; do echo on; echo >> alive; sleep 0.01; done) & echo $! > pid; echo ok",
+      { drain: { seconds: 0n, nanos: 100_000_000 } },
     );
     expect(await run.end()).toBe(0);
     expect(run.text.startsWith("ok\n") || run.text.includes("\nok\n")).toBe(true);

@@ -19,7 +19,7 @@ type Command = MessageInitShape<typeof CommandSchema>;
 type Start = Partial<
   Pick<StartExecutionRequest, "retainOutput" | "onDisconnect" | "leftovers" | "fromOffset" | "expectedBootId">
 > & {
-  readonly drain?: { readonly seconds: bigint };
+  readonly drain?: { readonly seconds: bigint; readonly nanos?: number };
   readonly maxOutputBytes?: bigint;
 };
 type Follow = Partial<Pick<FollowExecutionRequest, "fromOffset" | "asClient" | "expectedBootId">>;

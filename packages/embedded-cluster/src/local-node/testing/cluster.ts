@@ -31,7 +31,9 @@ export interface TestCluster {
   close(): Promise<void>;
 }
 
-export async function openTestCluster(wish: Pick<LocalNodeOptions, "faults" | "backoff"> = {}): Promise<TestCluster> {
+export async function openTestCluster(
+  wish: Pick<LocalNodeOptions, "faults" | "backoff" | "stopGraceMs"> = {},
+): Promise<TestCluster> {
   const dataDir = await mkdtemp(join(tmpdir(), "holdfast-node-"));
   const server = await startApiServer({ dataDir, port: 0, log: quiet });
   await ensureNamespace(server.api);
