@@ -484,27 +484,6 @@ describe("signals and the end", () => {
     }
   });
 
-  it("G20 a kill reaches the whole kernel session and what left it, and answers the true state", async () => {
-    const agent = await agentProcess();
-    await openScript(
-      agent.link,
-      "s",
-      "trap '' TERM HUP; setsid sh -c 'trap \"\" HUP TERM; sleep 1000' & (sleep 1001 &) ; echo ready; sleep 1002",
-    );
-    const reader = await attachTo(agent.link, "s");
-    await reader.until(() => reader.text.includes("ready"));
-    const alive = (): number => sleepersIn(agent.root);
-    await eventually(() => alive() === 3);
-    const told = await kill(agent, "s", "TERM");
-    expect(told.session?.exit).toBeUndefined(); // It ignores that; nothing more is sent.
-    const killed = await kill(agent, "s");
-    expect(killed.session?.exit?.outcome).toEqual({ case: "signal", value: "SIGKILL" });
-    expect(await reader.end()).toBe("SIGKILL");
-    expect(alive()).toBe(0);
-    expect((await kill(agent, "s")).session?.exit?.outcome).toEqual({ case: "signal", value: "SIGKILL" });
-    await expect(kill(agent, "s", "NOPE")).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
-  }, 30_000);
-
   it("G20 a kill after the exit reaches what the program left behind", async () => {
     const agent = await agentProcess();
     await openScript(
@@ -656,9 +635,35 @@ describe("detached programs", () => {
   });
 });
 
-describe("a stop of the agent", () => {
-  it("G26 B47 ends terminals, their readers have the last byte and the end, and nothing new is opened", async () => {
-    const agent = await agentProcess();
+// Each waits for seconds, by the agent's own bounds, and for nothing of the other's.
+describe.concurrent("ends that take their time", () => {
+  it("G20 a kill reaches the whole kernel session and what left it, and answers the true state", async ({
+    onTestFinished: finished,
+  }) => {
+    const agent = await agentProcess({}, undefined, { finished });
+    await openScript(
+      agent.link,
+      "s",
+      "trap '' TERM HUP; setsid sh -c 'trap \"\" HUP TERM; sleep 1000' & (sleep 1001 &) ; echo ready; sleep 1002",
+    );
+    const reader = await attachTo(agent.link, "s");
+    await reader.until(() => reader.text.includes("ready"));
+    const alive = (): number => sleepersIn(agent.root);
+    await eventually(() => alive() === 3);
+    const told = await kill(agent, "s", "TERM");
+    expect(told.session?.exit).toBeUndefined(); // It ignores that; nothing more is sent.
+    const killed = await kill(agent, "s");
+    expect(killed.session?.exit?.outcome).toEqual({ case: "signal", value: "SIGKILL" });
+    expect(await reader.end()).toBe("SIGKILL");
+    expect(alive()).toBe(0);
+    expect((await kill(agent, "s")).session?.exit?.outcome).toEqual({ case: "signal", value: "SIGKILL" });
+    await expect(kill(agent, "s", "NOPE")).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
+  }, 30_000);
+
+  it("G26 B47 ends terminals, their readers have the last byte and the end, and nothing new is opened", async ({
+    onTestFinished: finished,
+  }) => {
+    const agent = await agentProcess({}, undefined, { finished });
     const saving = "trap 'echo saved > saved; echo bye; exit 6' TERM; echo up; while :; do sleep 0.05; done";
     await openScript(agent.link, "polite", saving);
     await openTerminal(agent.link, "shell", { command: "/bin/sh", args: ["-i"] }); // Ignores SIGTERM.

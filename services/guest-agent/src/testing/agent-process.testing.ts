@@ -37,6 +37,8 @@ export interface AgentRun {
   readonly entry?: string;
   /** Who owns its root and its socket's directory, when it is not `uid`. */
   readonly owner?: number;
+  /** The test's own `onTestFinished`. Tests that run side by side must give it: vitest's global one takes another's end for theirs. */
+  readonly finished?: (end: () => Promise<void>) => void;
 }
 
 /** Runs the real, bundled agent for one test, on a port of its own. With a uid, as that user and owning its root. */
@@ -79,7 +81,7 @@ export async function agentProcess(
     exited.then((how) => reject(new Error(`the agent ended with ${how}:\n${log}`)));
   });
   const link = new LinkClient({ host, port, token }, systemClock);
-  onTestFinished(async () => {
+  (run.finished ?? onTestFinished)(async () => {
     link.close();
     child.kill("SIGKILL");
     await exited;
