@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
@@ -109,12 +109,14 @@ describe("stop", () => {
     const run = await script(
       agent.link,
       "polite",
-      "trap 'sleep 0.5; echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done",
+      "trap 'until [ -e go ]; do sleep 0.02; done; echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done",
     );
     await run.until(() => run.text.includes("ready"));
     agent.child.kill("SIGTERM");
     await eventually(() => agent.log().includes("stopping"));
     agent.child.kill("SIGTERM");
+    await agent.link.call(AgentService.method.health, {}, { within: soon() }); // It has the second one.
+    writeFileSync(join(agent.root, "go"), "");
     expect(await run.end()).toBe(5);
     expect(run.exited?.cause).toBe(EndCause.AGENT_STOPPED);
     expect(run.bytes("stdout").toString()).toBe("ready\nbye\n");
@@ -126,7 +128,7 @@ describe("stop", () => {
     const run = await script(
       agent.link,
       "slow",
-      "trap 'sleep 1; exit 0' TERM; echo ready; while :; do sleep 0.05; done",
+      "trap 'until [ -e go ]; do sleep 0.02; done; exit 0' TERM; echo ready; while :; do sleep 0.05; done",
     );
     await run.until(() => run.text.includes("ready"));
     agent.child.kill("SIGTERM");
@@ -134,6 +136,7 @@ describe("stop", () => {
     expect(await refusalOf(script(agent.link, "new", "true"))).toMatchObject({ reason: "AGENT_RETIRING" });
     expect((await agent.link.call(AgentService.method.health, {}, { within: soon() })).serving).toBe(false);
     const late = await attach(agent.link, "slow");
+    writeFileSync(join(agent.root, "go"), "");
     expect(await late.end()).toBe(0);
     expect(await agent.exited).toBe(0);
   });
