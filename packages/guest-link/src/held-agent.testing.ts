@@ -21,8 +21,8 @@ export const identity = { token, bootId: "boot-1", features: [] };
 /** Which connection proved itself on a socket. */
 export type Phase = "control" | "stream";
 
-/** Serves one connection as an agent does. `full`: is turned away for want of room once it has proved the token. */
-export function serve(socket: Socket, full?: string): Promise<Phase> {
+/** Serves one connection as an agent does. `full`: is turned away for want of room once it has proved the token, which is `secret`. */
+export function serve(socket: Socket, full?: string, secret = token): Promise<Phase> {
   return new Promise((resolve) => {
     const serves = ({ socket: framed, phase }: ProvedCaller): void => {
       const needs = { router, bootId: "boot-1", clock: systemClock, tellForced: () => undefined };
@@ -31,7 +31,7 @@ export function serve(socket: Socket, full?: string): Promise<Phase> {
       else framed.enter(phase, new AgentStream(framed, needs, () => undefined));
       resolve(phase);
     };
-    greet(socket, identity, { mayEnter: () => full, proved: serves, settled: () => undefined });
+    greet(socket, { ...identity, token: secret }, { mayEnter: () => full, proved: serves, settled: () => undefined });
   });
 }
 

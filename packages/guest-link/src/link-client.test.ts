@@ -28,14 +28,27 @@ const until = <T>(state: () => T) => expect.poll(state, { interval: 1 });
 /** A client of an agent that serves at once, and what each connection turned out to be. */
 async function served(clock = new StepClock()) {
   const phases = new Map<Socket, Phase>();
-  const agent = { serves: true };
+  const agent: { serves: boolean; refuses?: "capacity" | "token-refused" } = { serves: true };
   const stage = await clientOf((socket) => {
-    if (!agent.serves) socket.destroy();
+    if (agent.refuses === "capacity") void serve(socket, "no room");
+    else if (agent.refuses === "token-refused") void serve(socket, undefined, "another pod's uid");
+    else if (!agent.serves) socket.destroy();
     else void serve(socket).then((phase) => phases.set(socket, phase));
   }, clock);
   const standing = (phase: Phase): Socket[] =>
     stage.made.filter((socket) => !socket.destroyed && phases.get(socket) === phase);
   return { ...stage, clock, agent, standing };
+}
+
+/** Lets time pass by pings, each answered before the next. */
+async function passing({ clock, standing }: Awaited<ReturnType<typeof served>>, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += linkPingEveryMs) {
+    const [control] = standing("control");
+    const before = control?.bytesWritten ?? 0;
+    clock.pass(linkPingEveryMs);
+    await until(() => control === undefined || control.destroyed || control.bytesWritten > before).toBe(true);
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve)); // The pong is read.
+  }
 }
 
 const overOf = () => {
@@ -62,31 +75,38 @@ describe("the connections of a client", () => {
   });
 
   it("stand while a stream does, however long it is silent", async () => {
-    const { client, made, clock, standing } = await served();
+    const stage = await served();
+    const { client, made, standing } = stage;
     await client.open(follow, {}, silent, { within: soon() });
     await until(() => standing("stream").length).toBe(1 + linkSparesMax);
     await client.call(health, {}, { within: soon() }); // By then the client has them, too.
-    for (let passed = 0; passed < 2 * linkIdleCloseMs; passed += linkPingEveryMs) {
-      clock.pass(linkPingEveryMs);
-      await client.call(health, {}, { within: soon() }); // Behind the pong of the ping.
-    }
-    clock.pass(linkPingEveryMs - 1);
+    await passing(stage, 2 * linkIdleCloseMs);
     expect(made.filter(({ destroyed }) => destroyed)).toHaveLength(0);
     expect(made).toHaveLength(2 + linkSparesMax);
   });
 
   it("are not closed as idle under a call that began before, or while another ended", async () => {
-    const { client, clock, standing } = await served();
+    const stage = await served();
+    const { client, standing, made } = stage;
     await client.call(health, {}, { within: soon() });
-    clock.pass(linkIdleCloseMs - 1);
+    await passing(stage, linkIdleCloseMs - linkPingEveryMs);
     const leave = new AbortController();
     const call = client.call(probe, {}, { within: soon(leave.signal) });
     await client.call(health, {}, { within: soon() });
-    clock.pass(1);
-    await client.call(health, {}, { within: soon() });
+    await passing(stage, 2 * linkIdleCloseMs);
     expect(standing("control")).toHaveLength(1);
+    expect(made).toHaveLength(1);
     leave.abort(new Error("left by the test"));
     await expect(call).rejects.toThrow("left by the test");
+  });
+
+  it("serve the next stream where one that needs more than the agent knows was not opened", async () => {
+    const { client, made, standing } = await served();
+    const opening = client.open(follow, {}, silent, { within: soon(), needs: "execution-control" });
+    await expect(opening).rejects.toMatchObject({ reason: "GUEST_FEATURE_MISSING" });
+    await client.open(follow, {}, silent, { within: soon() });
+    await until(() => standing("stream").length).toBe(1 + linkSparesMax);
+    expect(made).toHaveLength(2 + linkSparesMax);
   });
 
   it("are made anew for a stream that is opened in the moment in which they are closed as idle", async () => {
@@ -204,12 +224,13 @@ describe("a client that is closed", () => {
 
 describe("G3 a stream whose control connection is lost", () => {
   /** A stream that stands, and whose control connection was lost. */
-  async function lost(servesAgain: boolean) {
+  async function lost(servesAgain: boolean, refuses?: "capacity" | "token-refused") {
     const stage = await served();
     const { over, listener } = overOf();
     await stage.client.open(follow, {}, listener, { within: soon() });
     await until(() => stage.standing("stream").length).toBe(1 + linkSparesMax);
     stage.agent.serves = servesAgain;
+    if (refuses !== undefined) stage.agent.refuses = refuses;
     const before = stage.made.length;
     stage.standing("control")[0]?.destroy();
     let isOver = false;
@@ -245,6 +266,21 @@ describe("G3 a stream whose control connection is lost", () => {
     client.close();
     await over;
     expect(clock.pending).toBe(0);
+  });
+
+  it("is tried for also where the guest has no room just now", async () => {
+    const { agent, clock, counts, standing, made, before, isOver } = await lost(false, "capacity");
+    await until(() => [made.length - before, counts.connections]).toEqual([1, 1 + linkSparesMax]);
+    delete agent.refuses;
+    agent.serves = true;
+    clock.pass(1_000);
+    await until(() => standing("control").length).toBe(1);
+    expect(isOver()).toBe(false);
+  });
+
+  it("is over at once where another guest is at the address now", async () => {
+    const { over } = await lost(false, "token-refused");
+    expect(await over).toMatchObject({ name: "LinkLost", cause: { cause: { why: "token-refused" } } });
   });
 
   it("is over after 45 s in which nobody answered", async () => {

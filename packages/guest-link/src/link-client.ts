@@ -30,6 +30,8 @@ import { CallerStream, type StreamListener } from "./stream-caller.ts";
 /** Room for the envelope around a message. */
 const envelopeMaxBytes = 1024;
 const redialEveryMs = 1_000;
+/** Why a guest cannot be reached, where no further try would change it. Want of room, or a name that does not resolve just now, passes. */
+const forGood: ReadonlySet<NothingSent["why"]> = new Set(["token-refused", "protocol-mismatch", "closed"]);
 
 /** How a call or stream is made. */
 export interface CallOptions {
@@ -162,7 +164,7 @@ export class LinkClient {
 
   #release(): void {
     this.#inUse -= 1;
-    if (this.#inUse > 0 || this.#closed.signal.aborted) return;
+    if (this.#inUse > 0) return;
     if (this.#control === undefined && this.#spares.size === 0) return;
     this.#cancelIdle?.();
     this.#cancelIdle = this.#clock.schedule(linkIdleCloseMs, () => {
@@ -209,8 +211,7 @@ export class LinkClient {
         await this.#controlled(within);
         return;
       } catch (error) {
-        const retry = !within.signal.aborted && error instanceof NothingSent && error.why === "no-connection";
-        if (!retry) {
+        if (within.signal.aborted || !(error instanceof NothingSent) || forGood.has(error.why)) {
           this.#streams.destroyAll(new LinkLost("the guest cannot be reached any more", error));
           return;
         }

@@ -384,7 +384,10 @@ describe("a stray", () => {
   });
 
   it("is not a pod of another name's disk, and no remains of what was deleted", async () => {
-    const other = [{ name: "disk", persistentVolumeClaim: { claimName: "disk-namzu-ws-two" } }];
+    const other = ["disk-namzu-ws-two", "disknamzu-ws-one"].map((claimName) => ({
+      name: claimName,
+      persistentVolumeClaim: { claimName },
+    }));
     const elsewhere = podJson({ metadata: { ownerReferences: undefined }, spec: { volumes: other } });
     api.script((received, reply) => {
       if (received.url.pathname.endsWith("/pods")) json(reply, 200, { items: [elsewhere] });

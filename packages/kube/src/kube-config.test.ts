@@ -96,6 +96,22 @@ describe("a kubeconfig", () => {
     expect(api.received.map(({ headers }) => headers.authorization)).toEqual(["Bearer first", "Bearer second"]);
   });
 
+  it("with a tokenFile that is empty: nothing is sent without a token, and the file is named", async () => {
+    await using api = await ScriptedApi.start();
+    const config = JSON.parse(kubeconfigText(api.address));
+    config.users[0].user = { tokenFile: "token" };
+    writeFileSync(join(folder, "token"), "\n");
+    const access = { kubeconfigPath: written(JSON.stringify(config)) };
+    const cluster = await connectKube({ access, disk: "block", log: new LogRecord() });
+    using within = soon();
+    const wish = { name: "namzu-ws-one", uid: "u" as never, resourceVersion: "1" };
+    const ending = await cluster.deleteSandbox(wish, within);
+    expect(ending).toMatchObject({ t: "refused", why: "other" });
+    expect(ending).toHaveProperty("error.message", expect.stringContaining(`${join(folder, "token")} is empty`));
+    await cluster.close();
+    expect(api.received).toEqual([]);
+  });
+
   it("with a credential plugin that hangs: nothing is sent, and a write is refused at the time of a request", async () => {
     await using api = await ScriptedApi.start();
     const config = JSON.parse(kubeconfigText(api.address));
@@ -106,6 +122,7 @@ describe("a kubeconfig", () => {
     using within = soon();
     const wish = { name: "namzu-ws-one", uid: "u" as never, resourceVersion: "1" };
     expect(await cluster.deleteSandbox(wish, within)).toMatchObject({ t: "refused", why: "other" });
+    expect(within.remainingMs()).toBeGreaterThan(5_000); // The plugin was not waited for.
     await cluster.close();
     expect(api.received).toEqual([]);
   });

@@ -114,6 +114,7 @@ describe("the patch of a mode", () => {
     const patch = patchOf(read({ spec: { operatingMode: undefined } }), "Running");
     expect(paths(patch, "add")).toEqual([writtenByPath]);
     expect(paths(patch, "test")).toContain("/metadata/resourceVersion");
+    expect(paths(patch, "test")).not.toContain("/spec/operatingMode"); // There is none that could be as it was read.
   });
 
   it.each(["Running", "Suspended"] as const)(

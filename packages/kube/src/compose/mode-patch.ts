@@ -58,7 +58,7 @@ function conditionsOf(reading: SandboxReading, isSuspend: boolean): readonly Pat
   // Another holder may store an epoch and touch nothing else.
   if (holderEpoch !== undefined) tests.push(test(annotationPath(annotations.holderEpoch), holderEpoch));
   const isPartlyAbsent = writtenBy === undefined || modeChangedAt === undefined || holderEpoch === undefined;
-  if (isPartlyAbsent || reading.lacks?.mode || reading.lacks?.annotations) {
+  if (isPartlyAbsent || reading.lacks?.mode) {
     tests.push(test(resourceVersionPath, reading.resourceVersion));
   }
   // A suspend of a Running workspace may find it suspended already. Whatever else this patch says holds for one mode only.

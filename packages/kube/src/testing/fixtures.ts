@@ -20,6 +20,11 @@ export class HandClock implements Clock {
   now = (): number => this.#ms;
   monotonicMs = (): number => this.#ms;
 
+  /** Timers that are still to come. */
+  get pending(): number {
+    return this.#due.size;
+  }
+
   schedule(afterMs: number, run: () => void): () => void {
     const entry = { atMs: this.#ms + afterMs, run };
     this.#due.add(entry);

@@ -116,7 +116,9 @@ export class Transport implements ApiTransport {
         signal.removeEventListener("abort", onAbort);
         reject(noAnswer(sent, signal.aborted ? signal.reason : new Error("the connection closed without an answer")));
       });
-      sending.end(body);
+      // It may have aborted while the credentials were on their way here, and says so only once.
+      if (signal.aborted) onAbort();
+      else sending.end(body);
     });
   }
 
