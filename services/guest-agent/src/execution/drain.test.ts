@@ -1,6 +1,7 @@
 import { closeSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { PassThrough } from "node:stream";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { pipeMaker } from "../spawn/posix-spawner.ts";
 import { addon } from "../testing/addon.testing.ts";
 import { Drain } from "./drain.ts";
@@ -46,5 +47,22 @@ describe("the drain of a command's outputs", () => {
     standStill(5 * silenceMs);
     expect(await waited).toBe(false);
     expect(text()).toBe("the last words");
+  });
+
+  it("G10 of a leftover that never falls silent lasts four silences, and no longer", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const drain = new Drain([new PassThrough()], silenceMs);
+    let is: boolean | undefined;
+    void drain.wait().then((ended) => {
+      is = ended;
+    });
+    for (let passedMs = 0; passedMs < 4 * silenceMs; passedMs += 10) {
+      expect(is).toBeUndefined();
+      drain.heard();
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    await vi.advanceTimersByTimeAsync(1);
+    expect(is).toBe(false);
   });
 });

@@ -150,10 +150,14 @@ describe("a watch", () => {
 
   it("is given no bookmarks unless it asked for them", async () => {
     const rv = await createSecret("a");
-    const event = await reading(`${secretsPath}?watch=true&resourceVersion=${rv}&timeoutSeconds=1`, (watch) =>
-      watch.next(),
+    const path = `${secretsPath}?watch=true&resourceVersion=${rv}`;
+    await reading(path, (watch) =>
+      reading(`${path}&allowWatchBookmarks=true`, async (asked) => {
+        for (let times = 0; times < 3; times += 1) expect((await asked.next()).type).toBe("BOOKMARK");
+        await createSecret("b");
+        expect(await watch.summaries(1)).toEqual(["ADDED b"]);
+      }),
     );
-    expect(event).toBeUndefined();
   });
 
   it("ends by itself after timeoutSeconds", async () => {
