@@ -102,7 +102,7 @@ export class CallerStream implements SocketListener {
 
   /** Ends the stream on purpose. The guest learns whether its client wished it; nothing more is delivered. Once; not after END. */
   end(wish: { readonly clientClosed: boolean }): void {
-    if (this.isClosed || this.#over || this.#listener === silent) return;
+    if (this.#over) return;
     this.#over = true;
     this.#cancelForced();
     this.#listener = silent;
@@ -130,7 +130,8 @@ export class CallerStream implements SocketListener {
   }
 
   data(bytes: Buffer): void {
-    this.#listener?.data(bytes);
+    if (this.#listener === undefined) throw new LinkProtocolError("bytes before OPEN");
+    this.#listener.data(bytes);
   }
 
   /**
