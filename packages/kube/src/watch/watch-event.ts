@@ -1,4 +1,4 @@
-import { at, integerOf, isObject, textOf } from "../objects/json.ts";
+import { at, integerOf, textOf } from "../objects/json.ts";
 
 /** One line of a watch. */
 export type WatchEvent =
@@ -16,7 +16,6 @@ export function watchEventOf(line: string): WatchEvent | undefined {
   } catch {
     return undefined;
   }
-  if (!isObject(parsed)) return undefined;
   const type = at(parsed, "type");
   const object = at(parsed, "object");
   if (type === "ERROR") {
