@@ -48,7 +48,8 @@ describe.each([
       if (run !== inPod) return; // Zombies of other containers of this machine are not the agent's.
       let looks = 0;
       const zombies = async (): Promise<string> => {
-        const line = "while pgrep -x sleep >/dev/null; do sleep 0.02; done; grep -l '^State:.Z' /proc/[0-9]*/status; true";
+        const line =
+          "while pgrep -x sleep >/dev/null; do sleep 0.02; done; grep -l '^State:.Z' /proc/[0-9]*/status; true";
         const look = await script(link, `zombies${looks++}`, line);
         await look.end();
         return look.text;
