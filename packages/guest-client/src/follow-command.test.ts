@@ -210,15 +210,58 @@ describe("a command whose link is lost", () => {
     expect(events.map(({ t }) => t)).toEqual(["started", "exited"]);
   });
 
-  it("is not asked again of a guest that broke the protocol", async () => {
+  it.each([1, 2])("is not asked again of a guest that broke the protocol, on its stream number %i", async (breaks) => {
     const scripted = new ScriptedLink();
-    scripted.onOpen = (opened) => {
+    scripted.onOpen = (opened, nth) => {
       start(opened);
-      opened.listener.over(lost(new LinkProtocolError("nonsense")));
+      opened.listener.over(lost(nth === breaks ? new LinkProtocolError("nonsense") : undefined));
     };
     const { clock, done } = followed(scripted);
     await expect(clock.runUntilSettled(done)).rejects.toBeInstanceOf(GuestLost);
-    expect(scripted.opened).toHaveLength(1);
+    expect(scripted.opened).toHaveLength(breaks);
+  });
+
+  it("is taken up where a gap ended, though nothing came behind it", async () => {
+    const scripted = new ScriptedLink();
+    scripted.onOpen = (opened, nth) => {
+      start(opened);
+      if (nth === 1) {
+        say(opened, { case: "gap", value: { from: 0n, to: 7n } });
+        opened.listener.over(lost());
+      } else exit(opened, 7);
+    };
+    const { clock, done } = followed(scripted);
+    await clock.runUntilSettled(done);
+    expect(scripted.opened[1]?.request).toMatchObject({ fromOffset: 7n });
+  });
+
+  it("L44 has the whole window again once the guest has said something, however soon it was lost again", async () => {
+    const scripted = new ScriptedLink();
+    const nobody = (): never => {
+      throw new NothingSent("no-connection", "nobody");
+    };
+    let turn: (opened: Opened) => void = (opened) => {
+      start(opened);
+      opened.listener.over(lost());
+    };
+    scripted.onOpen = (opened) => turn(opened);
+    const { clock, done, events } = followed(scripted);
+    await clock.advance(1);
+    turn = nobody;
+    await clock.advance(reattachWindowMs - 5_000);
+    turn = (opened) => {
+      turn = nobody;
+      start(opened);
+      output(opened, 0, "a");
+      opened.listener.over(lost());
+    };
+    await clock.advance(reattachWindowMs - 5_000);
+    turn = (opened) => {
+      start(opened);
+      exit(opened, 1);
+    };
+    await clock.runUntilSettled(done);
+    expect(events.map(({ t }) => t)).toEqual(["started", "output", "exited"]);
   });
 });
 
@@ -324,6 +367,18 @@ describe("G6 L44 a client that goes", () => {
       expect(scripted.called).toEqual([]);
     },
   );
+
+  it("says so at once, though it never comes back to read", async () => {
+    const scripted = new ScriptedLink();
+    scripted.onOpen = start;
+    const client = new AbortController();
+    const run = executed({ ...wish, onDisconnect: "cancel" });
+    const { link } = scripted;
+    const events = new FollowedCommand(link, new ManualClock(), run, client.signal, () => undefined).events();
+    await events.next();
+    client.abort(gone);
+    expect(scripted.opened[0]?.ended).toEqual([{ clientClosed: true }]);
+  });
 
   it("while its stream is being opened ends that, and nothing else", async () => {
     const scripted = new ScriptedLink();

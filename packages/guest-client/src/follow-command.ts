@@ -191,14 +191,15 @@ export class FollowedCommand {
   async #endure(error: unknown): Promise<void> {
     this.#attachment = undefined;
     if (error instanceof AnsweredError && this.#observesAfter(error)) return;
-    if (error instanceof LinkLost && !(error.cause instanceof LinkProtocolError)) {
+    if (error instanceof LinkLost && error.cause instanceof LinkProtocolError) throw error;
+    if (error instanceof LinkLost) {
       const nowMs = this.#clock.monotonicMs();
       // A silent command gives no other sign that a link had recovered; one that breaks at once had not.
       if (nowMs - this.#attachedAtMs > steadyMs) this.#outage = undefined;
       this.#outage ??= new Outage(error, nowMs);
     }
     const outage = this.#outage;
-    if (outage === undefined || (error instanceof LinkLost && error.cause instanceof LinkProtocolError)) throw error;
+    if (outage === undefined) throw error;
     const lost = lossOf(error);
     if (lost !== undefined) {
       // Never NothingSent: OPEN went out before the outage, so the command may have run.

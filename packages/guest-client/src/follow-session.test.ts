@@ -186,16 +186,19 @@ describe("an attachment whose link is lost", () => {
     expect(events.map(({ t }) => t)).toEqual(["attached", "exited"]);
   });
 
-  it("is not asked for again of a guest that broke the protocol", async () => {
-    const scripted = new ScriptedLink();
-    scripted.onOpen = (opened) => {
-      attach(opened);
-      opened.listener.over(lost(new LinkProtocolError("nonsense")));
-    };
-    const { clock, done } = followed(scripted);
-    await expect(clock.runUntilSettled(done)).rejects.toBeInstanceOf(GuestLost);
-    expect(scripted.opened).toHaveLength(1);
-  });
+  it.each([1, 2])(
+    "is not asked for again of a guest that broke the protocol, on its stream number %i",
+    async (breaks) => {
+      const scripted = new ScriptedLink();
+      scripted.onOpen = (opened, nth) => {
+        attach(opened);
+        opened.listener.over(lost(nth === breaks ? new LinkProtocolError("nonsense") : undefined));
+      };
+      const { clock, done } = followed(scripted);
+      await expect(clock.runUntilSettled(done)).rejects.toBeInstanceOf(GuestLost);
+      expect(scripted.opened).toHaveLength(breaks);
+    },
+  );
 });
 
 describe("a guest that does not keep to the protocol of an attachment", () => {
@@ -218,6 +221,23 @@ describe("a guest that does not keep to the protocol of an attachment", () => {
     const { clock, done } = followed(scripted);
     await expect(clock.runUntilSettled(done)).rejects.toBeInstanceOf(GuestLost);
     expect(scripted.opened).toHaveLength(1);
+  });
+});
+
+describe("G5 a guest that floods a reader that stands still with events of no bytes", () => {
+  it("is held back", async () => {
+    const scripted = new ScriptedLink();
+    scripted.onOpen = (opened) => {
+      attach(opened);
+      for (let at = 0; at < 10_000; at += 1) gap(opened, at, at + 1);
+    };
+    const { link } = scripted;
+    const follower = { over: () => undefined, unreached: () => undefined };
+    const client = new AbortController();
+    const events = new FollowedSession(link, new ManualClock(), wish, client.signal, follower).events();
+    await events.next();
+    expect(scripted.opened[0]?.asked).toEqual(["pause"]);
+    await events.return();
   });
 });
 

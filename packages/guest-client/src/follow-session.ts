@@ -182,14 +182,15 @@ export class FollowedSession {
   /** Waits before the next try to get back to the same guest, or throws because there is none: it has answered, or time is over. */
   async #endure(error: unknown): Promise<void> {
     this.#open = undefined;
-    if (error instanceof LinkLost && !(error.cause instanceof LinkProtocolError)) {
+    if (error instanceof LinkLost && error.cause instanceof LinkProtocolError) throw error;
+    if (error instanceof LinkLost) {
       const nowMs = this.#clock.monotonicMs();
       // A silent program gives no other sign that a link had recovered; one that breaks at once had not.
       if (nowMs - this.#attachedAtMs > steadyMs) this.#outage = undefined;
       this.#outage ??= new Outage(error, nowMs);
     }
     const outage = this.#outage;
-    if (outage === undefined || (error instanceof LinkLost && error.cause instanceof LinkProtocolError)) throw error;
+    if (outage === undefined) throw error;
     const lost = lossOf(error);
     if (lost !== undefined) {
       // Never NothingSent: it was attached before the outage.

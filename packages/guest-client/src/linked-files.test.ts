@@ -60,6 +60,16 @@ describe("G28 a file that is read", () => {
     }
   });
 
+  it("never has a byte behind its end, though the guest sends one", async () => {
+    const { files: guest } = files(of(3, "abcd"));
+    const got: string[] = [];
+    const reading = (async () => {
+      for await (const { t } of guest.read({ path: "a", offset: 0, lengthBytes: undefined }, never)) got.push(t);
+    })();
+    await expect(reading).rejects.toBeInstanceOf(GuestLost);
+    expect(got).toEqual(["opened"]);
+  });
+
   it("comes in chunks that are joined up to what a message holds, and no further", async () => {
     const piece = "x".repeat(fileChunkMaxBytes / 2);
     const events = await read(of(2.5 * fileChunkMaxBytes, piece, piece, piece, piece, piece));

@@ -32,6 +32,14 @@ describe("items between a stream and its reader", () => {
     expect([await queue.next(), await queue.next()]).toEqual([5, undefined]);
   });
 
+  it("ask for it once, however much still comes of what was on its way", () => {
+    const queue = new StreamQueue<number>();
+    const from = source();
+    queue.feedFrom(from);
+    for (let n = 0; n < 12; n += 1) queue.push(n, 100 * 1024);
+    expect(from.asked).toEqual(["pause"]);
+  });
+
   it("hold back also what had come before the stream was known", () => {
     const queue = new StreamQueue<number>();
     queue.push(1, 1024 * 1024);

@@ -8,7 +8,7 @@ import { LinkServer } from "./link-server.ts";
 import { eventually, host, listening, token } from "./loopback.testing.ts";
 import { type CallContext, Router } from "./router.ts";
 import type { CallerStream } from "./stream-caller.ts";
-import type { Upload } from "./upload.ts";
+import { Upload } from "./upload.ts";
 
 const { write } = FileService.method;
 const soon = () => new Deadline(systemClock, 5_000);
@@ -159,5 +159,47 @@ describe("an upload", () => {
     const stream = await client.open(method, {}, listener, { within: soon() });
     stream.sendData(Buffer.from("not wanted"));
     expect(await over.promise).toBeInstanceOf(LinkLost);
+  });
+});
+
+describe("G5 the bytes of an upload that wait for their reader", () => {
+  const kib = (count: number): Buffer => Buffer.alloc(count * 1024);
+  function waiting() {
+    const asked: string[] = [];
+    const upload = new Upload({ pause: () => void asked.push("pause"), resume: () => void asked.push("resume") });
+    return { asked, upload };
+  }
+
+  it("hold the sender back at 512 KiB, once, and let it go on when they are read", async () => {
+    const { asked, upload } = waiting();
+    upload.push(kib(511));
+    expect(asked).toEqual([]);
+    upload.push(kib(1));
+    upload.push(kib(1));
+    expect(asked).toEqual(["pause"]);
+    expect(await upload.read()).toHaveLength(3);
+    expect(asked).toEqual(["pause", "resume"]);
+    upload.push(kib(511));
+    expect(asked).toEqual(["pause", "resume"]);
+  });
+
+  it("are dropped where the caller's side ended without EOF, and its sender is not held back any more", async () => {
+    const { asked, upload } = waiting();
+    upload.push(kib(512));
+    upload.end(new LinkLost("cut"));
+    upload.end(); // What ended it first stands.
+    upload.push(kib(512));
+    expect(asked).toEqual(["pause", "resume"]);
+    await expect(upload.read()).rejects.toThrow("cut");
+  });
+
+  it("are read whole after EOF, behind which nothing counts", async () => {
+    const { upload } = waiting();
+    upload.push(kib(1));
+    upload.end();
+    upload.end(new LinkLost("late"));
+    upload.push(kib(1));
+    expect(await upload.read()).toHaveLength(1);
+    expect(await upload.read()).toBeUndefined();
   });
 });
