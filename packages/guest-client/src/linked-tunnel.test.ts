@@ -82,6 +82,19 @@ describe("B67 a tunnel", () => {
     await expect(tunnel.ended).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
   });
 
+  it("whose caller went as it came to stand is ended, and says so", async () => {
+    const gone = new Error("gone");
+    const scripted = new ScriptedLink();
+    const caller = new AbortController();
+    scripted.onOpen = (opened) => {
+      say(opened, "connected");
+      caller.abort(gone);
+    };
+    const tunnel = await connectPort(scripted.link, new ManualClock(), wish, caller.signal);
+    await expect(tunnel.ended).rejects.toBe(gone);
+    expect(scripted.opened[0]?.ended[0]).toEqual({ clientClosed: true });
+  });
+
   it("ends with its caller, who says so to the guest", async () => {
     const { tunnel, opened, caller } = await standing();
     const gone = new Error("gone");

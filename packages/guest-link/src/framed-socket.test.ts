@@ -50,12 +50,20 @@ describe("G5 a sender that waits", () => {
     await waiting;
   });
 
-  it("learns that the connection is gone, whether it waited before or asks after; one who never asks is no unhandled failure", async () => {
+  it("B57 and does not look whether it may go on is no unhandled failure when the connection goes", async () => {
+    const { near, far, closed } = await pair();
+    far.pause();
+    expect(near.sendData(Buffer.alloc(32 * 1024 * 1024))).toBe(false);
+    void near.drained();
+    near.destroy(new Error("cut"));
+    expect(await closed).toMatchObject({ message: "cut" });
+  });
+
+  it("learns that the connection is gone, whether it waited before or asks after", async () => {
     const { near, far, closed } = await pair();
     far.pause();
     expect(near.sendData(Buffer.alloc(32 * 1024 * 1024))).toBe(false); // More than the kernel takes.
     const waiting = near.drained();
-    void near.drained(); // Nobody looks at this one.
     near.destroy(new Error("cut"));
     await expect(waiting).rejects.toBeInstanceOf(LinkLost);
     await closed;

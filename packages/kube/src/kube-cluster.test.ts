@@ -388,14 +388,14 @@ describe("a stray", () => {
       name: claimName,
       persistentVolumeClaim: { claimName },
     }));
-    const elsewhere = podJson({ metadata: { ownerReferences: undefined }, spec: { volumes: other } });
+    const elsewhere = podJson({ metadata: { uid: "elsewhere", ownerReferences: undefined }, spec: { volumes: other } });
     api.script((received, reply) => {
       if (received.url.pathname.endsWith("/pods")) json(reply, 200, { items: [elsewhere] });
       else if (received.url.pathname.includes("/pods/")) json(reply, 200, stripped);
       else status(reply, 404, "NotFound");
     });
     using within = soon();
-    expect((await cluster.readPods(reading(), within)).map(({ isStray }) => isStray)).toEqual([true]);
+    expect(await cluster.readPods(reading(), within)).toMatchObject([{ uid: "pod-uid-1", isStray: true }]);
     api.script((received, reply) => {
       if (received.url.pathname.endsWith("/pods")) json(reply, 200, { items: [stripped] });
       else status(reply, 404, "NotFound", { details: { name: received.url.pathname.split("/").at(-1) } });

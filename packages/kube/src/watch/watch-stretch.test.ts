@@ -8,7 +8,7 @@ import { type StretchEnd, watchStretch } from "./watch-stretch.ts";
 const requestTimeoutMs = 10_000;
 
 /** A watch whose bytes come when the test says so, and whose time passes when it does. */
-function watching(answersAtOnce = true) {
+function watching(answersAtOnce = true, client = new AbortController()) {
   const clock = new HandClock();
   const head = Promise.withResolvers<void>();
   if (answersAtOnce) head.resolve();
@@ -22,6 +22,7 @@ function watching(answersAtOnce = true) {
     close: () => undefined,
     stream: async (request, signal, keepAliveMs) => {
       asked.push({ request, signal, keepAliveMs });
+      signal.throwIfAborted();
       const over = aborted(signal);
       over.catch(() => undefined);
       await Promise.race([head.promise, over]);
@@ -44,7 +45,6 @@ function watching(answersAtOnce = true) {
   const versions: string[] = [];
   const deps = { transport, clock, namespace: "team-a", resource: sandboxes, labelSelector: "a=b", requestTimeoutMs };
   let end: StretchEnd | undefined;
-  const client = new AbortController();
   const done = watchStretch(deps, "40", { heard: ({ version }) => void versions.push(version) }, client.signal);
   void done.then((is) => {
     end = is;
@@ -59,6 +59,10 @@ function watching(answersAtOnce = true) {
     client,
     done,
     end: () => end,
+    answers: async () => {
+      head.resolve();
+      await settle();
+    },
     pass: async (ms: number) => {
       clock.pass(ms);
       await settle();
@@ -100,6 +104,24 @@ describe("L37 one stretch of a watch", () => {
     expect(end()).toBeUndefined();
     await pass(1);
     expect(await done).toMatchObject({ isFault: true, forget: false });
+  });
+
+  it("may be silent for as long from its answer's head on, however long that took", async () => {
+    const { pass, answers, end, done } = watching(false);
+    await pass(requestTimeoutMs - 1);
+    await answers();
+    await pass(watchTimings.silenceMaxMs - 1);
+    expect(end()).toBeUndefined();
+    await pass(1);
+    expect(await done).toMatchObject({ why: "it was silent for too long" });
+  });
+
+  it("is over at once where its client had gone before", async () => {
+    const gone = new AbortController();
+    gone.abort(new Error("gone"));
+    const { asked, done } = watching(false, gone);
+    expect(await done).toMatchObject({ why: "gone", isFault: true });
+    expect(asked.every(({ signal }) => signal.aborted)).toBe(true);
   });
 
   it("stands as long as a byte comes in time, though it be half a line or an empty one, and ends when none does", async () => {
