@@ -33,7 +33,7 @@ export class ScriptedApi implements AsyncDisposable {
   }
 
   static async start(script?: Script): Promise<ScriptedApi> {
-    const server = http.createServer();
+    const server = http.createServer({ keepAliveTimeout: 120_000 }); // As an API server: it is the client who lets go.
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const api = new ScriptedApi(server);
     if (script) api.script(script);

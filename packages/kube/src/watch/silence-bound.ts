@@ -32,7 +32,6 @@ export class SilenceBound {
   /** From now on, silence may last this long. */
   allow(maxMs: number): void {
     this.#maxMs = maxMs;
-    this.heard();
     this.#cancel();
     this.#cancel = this.#clock.schedule(maxMs, () => this.#look());
   }
