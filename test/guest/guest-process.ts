@@ -28,6 +28,7 @@ export async function guestProcess(former?: GuestProcess): Promise<GuestProcess>
     stdio: ["ignore", "ignore", "pipe"],
     env: {
       ...process.env,
+      HOME: root, // as in a pod; login shells must not run what this machine's user has set up
       HOLDFAST_AGENT_TOKEN: podUid,
       HOLDFAST_AGENT_HOST: host,
       HOLDFAST_AGENT_PORT: String(former?.address.port ?? 0),

@@ -60,6 +60,7 @@ export async function agentProcess(
     ...(uid === undefined ? {} : { uid, gid: uid }),
     env: {
       ...process.env,
+      HOME: root, // as in a pod; login shells must not run what this machine's user has set up
       HOLDFAST_AGENT_TOKEN: token,
       HOLDFAST_AGENT_HOST: host,
       HOLDFAST_AGENT_PORT: "0",
