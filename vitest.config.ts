@@ -1,5 +1,18 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 
+/** What measures time or memory, or loads the machine: one file at a time, with nothing beside it. */
+const alone = ["test/scale/**/*.test.ts", "test/cluster-scale/**/*.test.ts", "test/rpc/throughput.test.ts"];
+
+/** Real processes and real clusters, each of its own. */
+const whole = {
+  testTimeout: 240_000,
+  hookTimeout: 120_000,
+  // A busy machine is late, not wrong. What passed only at its second try is named at the end. (docs/decisions/0014-second-try.md)
+  retry: 1,
+};
+
+// Most tests wait for processes, sockets and deadlines: more of them at once than the machine has cores keep it busy, and more than
+// these starve each other's deadlines. (docs/decisions/0016-tests-side-by-side.md)
 export default defineConfig({
   test: {
     reporters: ["default", "./tools/closing-line-reporter.ts"],
@@ -9,21 +22,30 @@ export default defineConfig({
           name: "unit",
           include: ["packages/*/src/**/*.test.ts", "services/*/src/**/*.test.ts", "services/*/*.test.ts"],
           testTimeout: 60_000,
-          // A busy machine is late, not wrong. What passed only at its second try is named at the end. (docs/decisions/0014-second-try.md)
           retry: 1,
           expect: { poll: { timeout: 15_000 } },
+          maxWorkers: 4,
+          sequence: { groupOrder: 0 },
         },
       },
-      { test: { name: "house", include: ["test/*.test.ts"], testTimeout: 60_000 } },
+      { test: { name: "house", include: ["test/*.test.ts"], testTimeout: 60_000, maxWorkers: 4 } },
       {
         test: {
-          // Real processes and a real cluster: one file at a time, so that one does not starve another's deadlines.
+          ...whole,
           name: "whole",
           include: ["test/*/**/*.test.ts"],
-          testTimeout: 240_000,
-          hookTimeout: 120_000,
-          retry: 1,
+          exclude: [...configDefaults.exclude, ...alone],
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...whole,
+          name: "alone",
+          include: alone,
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
     ],
