@@ -268,6 +268,31 @@ describe("a start whose directory takes its time", () => {
     expect(readFileSync(join(root, "ran"), "utf8")).toBe("x\n");
   });
 
+  it("G5a refused to a superseded holder is not refused to the next, who joined it: it is begun for that one", async () => {
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    const looks: PathLook = {
+      async at(_, ask) {
+        asked.resolve();
+        await answer.promise;
+        return ask();
+      },
+    };
+    const { table, root } = tableOf(looks);
+    mkdirSync(join(root, "below"));
+    const wish = wishOf("once", ["sh", "-c", `echo x >> ${root}/ran`], { cwd: "below" });
+    const former = table.start(wish, 0, () => {
+      throw new AnsweredError("HOLDER_EPOCH_SUPERSEDED", "another holder");
+    });
+    await asked.promise;
+    const next = table.start(wish, 0);
+    answer.resolve();
+    await expect(former).rejects.toMatchObject({ reason: "HOLDER_EPOCH_SUPERSEDED" });
+    const { execution, joined } = await next;
+    expect([joined, await exitOf(execution)]).toMatchObject([false, { status: { code: 0 } }]);
+    expect(readFileSync(join(root, "ran"), "utf8")).toBe("x\n");
+  });
+
   it("G6 joins a second start of its id: one process", async () => {
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<void>();

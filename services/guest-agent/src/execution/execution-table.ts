@@ -70,7 +70,14 @@ export class ExecutionTable {
     const known = this.#records.get(wish.id);
     if (known !== undefined) {
       if (known.wish.hash !== wish.hash) throw otherRequest(wish.id);
-      await known.started;
+      try {
+        await known.started;
+      } catch (error) {
+        // That its starter may not start it any more says nothing of this caller, whose start it is then.
+        if (!isHoldersRefusal(error) || this.#records.get(wish.id) === known) throw error;
+        admit();
+        return await this.start(wish, fromOffset, admit);
+      }
       return { execution: known, joined: true };
     }
     this.#refuseIfBuried(wish);
@@ -223,6 +230,11 @@ export class ExecutionTable {
     this.#requestBytes -= requestBytesOf(execution.wish);
     execution.log.dispose();
   }
+}
+
+/** A start was not begun for its caller's epoch. */
+function isHoldersRefusal(error: unknown): boolean {
+  return error instanceof AnsweredError && error.reason.startsWith("HOLDER_EPOCH_");
 }
 
 /** What a record keeps of its request. */

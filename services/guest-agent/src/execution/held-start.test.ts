@@ -10,7 +10,14 @@ import { sessionEnvironmentsMaxBytes } from "@holdfast/contract";
 import type { GuestLink } from "@holdfast/guest-link";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type AgentProcess, agentProcess, soon } from "../testing/agent-process.testing.ts";
-import { cancel, type FollowedExecution, refusalOf, script, start } from "../testing/followed-execution.testing.ts";
+import {
+  attach,
+  cancel,
+  type FollowedExecution,
+  refusalOf,
+  script,
+  start,
+} from "../testing/followed-execution.testing.ts";
 import { attachTo, openScript, openTerminal } from "../testing/followed-session.testing.ts";
 import { canHoldPrograms, heldProgram } from "../testing/held-program.testing.ts";
 import { readProcess } from "./processes.ts";
@@ -124,6 +131,24 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     expect([await one.end(), await other.end()]).toEqual([0, 0]);
     expect(other.started?.pid).toBe(one.started?.pid);
     expect(readFileSync(join(root, "ran"), "utf8")).toBe("x\n");
+  });
+
+  it("G8 whoever follows a start that comes to nothing is told so", async () => {
+    const { link } = await agentProcess();
+    const held = await heldProgram("exit 0");
+    const run = await start(link, "held", { command: held.path });
+    await held.reached;
+    const refused = await start(link, "none", { command: "true", env: { LARGE: "x".repeat(200_000) } });
+    await expect.poll(async () => (await ask(link)).runningExecutions).toBe(2);
+    const follower = await attach(link, "none");
+    await follower.until(() => follower.started !== undefined);
+    held.release();
+    expect(await refused.over).toMatchObject({ reason: "INVALID_REQUEST" });
+    expect(await follower.over).toMatchObject({
+      reason: "EXECUTION_NOT_FOUND",
+      metadata: { execution_id: "none" },
+    });
+    expect(await run.end()).toBe(0);
   });
 
   it("G5a a raise stands at once, and answers only when the start has settled; its program goes on", async () => {

@@ -6,7 +6,7 @@ import {
   OutputChannel,
   StartExecutionResponseSchema,
 } from "@holdfast/api/holdfast/guest/v1/execution_pb";
-import type { AgentStream, CallerEnd } from "@holdfast/guest-link";
+import { type AgentStream, AnsweredError, type CallerEnd } from "@holdfast/guest-link";
 import { durationOf } from "./duration.ts";
 import {
   type Departure,
@@ -69,6 +69,7 @@ export class OutputFollower implements Owner {
       if (this.#asOwner) this.#execution.disown(this, this.#departureOf(end));
       this.#done.resolve();
     });
+    this.#execution.started.catch(() => this.#neverStarted());
     try {
       this.#send({ case: "started", value: { executionId: wish.id, joined, pid: BigInt(pid), bootId } });
       this.#pump();
@@ -146,6 +147,19 @@ export class OutputFollower implements Owner {
       this.#send({ case: "exited", value: exitedOf(state.exit, log.end) });
       this.#done.resolve();
     }
+  }
+
+  /** Its start was still under way, and came to nothing: there is no end to wait for. */
+  #neverStarted(): void {
+    this.#over = true;
+    const { id } = this.#execution.wish;
+    this.#done.reject(
+      new AnsweredError(
+        "EXECUTION_NOT_FOUND",
+        `Execution ${id} was not started after all: its start was refused, as its starter was told. Nothing ran.`,
+        { execution_id: id },
+      ),
+    );
   }
 
   #send(event: EventInit): void {
