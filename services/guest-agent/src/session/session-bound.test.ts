@@ -231,6 +231,18 @@ describe("the record of a session", () => {
     expect(lostIn(directory)).toBeUndefined();
   });
 
+  it("G16 that expires while the directory of a new start is looked at, and is none, leaves no id behind", async () => {
+    const { clock, open, directory } = stage();
+    const former = await open("s");
+    process.kill(former.pid, "SIGKILL");
+    await former.ended;
+    await new Promise((resolve) => setImmediate(resolve));
+    const opening = open("s", false, "missing");
+    clock.pass(sessionKeptMs);
+    await expect(opening).rejects.toMatchObject({ metadata: { field: "cwd" } });
+    expect(lostIn(directory)).toBeUndefined();
+  });
+
   it("G16 whose directory goes while it is being opened is refused by that, not told as a program that is missing", async () => {
     const { open, table, directory, gate } = stage();
     mkdirSync(join(directory, "sub"));

@@ -148,7 +148,8 @@ export class SessionTable {
     const settled = Promise.withResolvers<void>();
     this.#opening.set(wish.id, { session, settled: settled.promise });
     this.#environmentBytes += environmentBytes;
-    let takeBack = (): void => undefined;
+    // Its file is the former one's, whose time may be over before this one's is written.
+    let takeBack = (): void => (former === undefined ? undefined : ids.forget(wish.id));
     try {
       const cwd = await directoryOf(wish.cwd, root, calls.looks, (cause, why) => noRoom(wish, cause, why));
       admit(); // Another holder may have come during that look.
