@@ -1,11 +1,12 @@
 import { type Deadline, orAborted } from "@holdfast/async";
 import type { SessionId } from "@holdfast/contract";
+import { HoldfastError } from "@holdfast/errors";
 import { collect, FakeSessions, openWish, patient, stage, workspaceId } from "@holdfast/testkit";
 import { describe, expect, it } from "vitest";
 import type { Guest } from "../ports/guest.ts";
 import type { AttachSessionWish, OpenedSession, OpenSessionWish, SessionEvent } from "../ports/sessions.ts";
 import { Workspace } from "../workspace.ts";
-import { Terminal } from "./terminal.ts";
+import { Terminal, type TerminalVerb } from "./terminal.ts";
 
 const sessionId = "t" as SessionId;
 const everything = ["executions", "files", "probe", "sessions"];
@@ -39,7 +40,7 @@ class Opening extends FakeSessions {
   }
 }
 
-async function terminalOf(sessions: Opening, clientBound = true) {
+async function terminalOf(sessions: Opening, clientBound = true, verb: TerminalVerb = "open") {
   const on = stage();
   on.guests.shape = (script) => {
     const { health } = script;
@@ -68,15 +69,16 @@ async function terminalOf(sessions: Opening, clientBound = true) {
   const expectedBootId = undefined;
   const client = new AbortController();
   const wish = {
-    verb: "open" as const,
+    verb,
     program: { ...program, login: false, clientBound, expectedBootId },
     attach: { ...attach, expectedBootId },
   };
   const call = new Terminal(wish, (async function* () {})());
-  const over = collect(workspace.sessionsUnder(undefined, "Terminal").terminal(call, client.signal)).catch(
-    (error: unknown) => error,
-  );
-  return { client, over };
+  const run = () =>
+    collect(workspace.sessionsUnder(undefined, "Terminal").terminal(call, client.signal)).catch(
+      (error: unknown) => error,
+    );
+  return { client, over: run(), again: run };
 }
 
 describe("L44 a client that goes while its terminal is being opened", () => {
@@ -114,5 +116,24 @@ describe("L44 a client that goes while its terminal is being opened", () => {
     bound.client.abort(new Error("gone"));
     await bound.over;
     expect([free.letGo, old.letGo]).toEqual([[], []]);
+  });
+});
+
+describe("a terminal that is begun again on another handle", () => {
+  it("attaches to what somebody else has opened meanwhile as anybody does, not by an id that was reserved nowhere", async () => {
+    const wishes: AttachSessionWish[] = [];
+    const sessions = Object.assign(new Opening(), {
+      async open(): Promise<OpenedSession> {
+        throw new HoldfastError("SESSION_CAPACITY", { message: "Nothing was started." });
+      },
+      async *attach(wish: AttachSessionWish): AsyncGenerator<SessionEvent> {
+        wishes.push(wish);
+        throw new HoldfastError("SESSION_NOT_FOUND", { message: "None of this id." });
+      },
+    });
+    const { over, again } = await terminalOf(sessions, true, "open_or_attach");
+    expect(await over).toMatchObject({ reason: "SESSION_CAPACITY" });
+    await again();
+    expect(wishes.map(({ attachmentId }) => attachmentId)).toEqual([undefined, undefined]);
   });
 });

@@ -137,7 +137,7 @@ async function* openedOrAttached(
   // Only what this stream has opened may be bound to its client.
   const follow = (): AsyncGenerator<SessionEvent, void> =>
     sessions.attach(
-      { ...attach, attachmentId: call.reserved ?? attach.attachmentId },
+      { ...attach, attachmentId: (call.opened ? call.reserved : undefined) ?? attach.attachmentId },
       call.opened && program.clientBound ? "with_client" : "kept",
       signal,
     );
