@@ -35,6 +35,7 @@ export function chooseSpawners(koffi = loadKoffi()): Spawners {
 }
 
 function byNode(): Spawners {
-  const spawner = new NodeSpawner();
-  return { programs: spawner, helpers: spawner, isBusy: () => false, retire: () => undefined, givesTerminals: false };
+  const programs = new NodeSpawner();
+  const retire = (): void => programs.retire();
+  return { programs, helpers: new NodeSpawner(), isBusy: () => false, retire, givesTerminals: false };
 }

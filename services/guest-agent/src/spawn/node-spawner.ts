@@ -1,11 +1,15 @@
 import { spawn } from "node:child_process";
+import { retiring } from "./not-started.ts";
 import { endBeforeAgent } from "./oom-score.ts";
 import type { Program, ProgramStart, Spawner } from "./spawner.ts";
 
 /** Starts programs by Node, where there is no addon for this machine's C library. It forks: the larger the agent, the longer it stands still. */
 export class NodeSpawner implements Spawner {
+  #retired = false;
+
   async spawn({ command, args, cwd, env, stdio, name }: ProgramStart, admit?: () => void): Promise<Program> {
     admit?.();
+    if (this.#retired) throw retiring();
     if ("terminal" in stdio) throw new Error("without the addon nothing is started on a terminal");
     const child = spawn(command, [...args], {
       cwd,
@@ -24,5 +28,9 @@ export class NodeSpawner implements Spawner {
         child.once("exit", (code, signal) => resolve(signal === null ? { code: code ?? 255 } : { signal })),
       ),
     };
+  }
+  /** Begins nothing any more: what was let in before may have been waiting for its directory or its pipes. */
+  retire(): void {
+    this.#retired = true;
   }
 }

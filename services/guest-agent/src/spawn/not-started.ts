@@ -19,6 +19,11 @@ export class StartsHeld extends Error {
   }
 }
 
+/** The agent stops: nothing is begun any more. */
+export function retiring(): AnsweredError {
+  return new AnsweredError("AGENT_RETIRING", "Nothing was started: the guest has been asked to stop.");
+}
+
 /**
  * What a failed spawn is to whoever asked for it. Throws AnsweredError when it was the guest that lacked something: what `noRoom` says
  * for want of room, by the kernel's `code`, or by the reason why it had no turn.

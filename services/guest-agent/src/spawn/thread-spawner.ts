@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { type Clock, systemClock } from "@holdfast/async";
 import { startsHeldAfterMs } from "@holdfast/contract";
-import { AnsweredError } from "@holdfast/guest-link";
-import { StartsHeld } from "./not-started.ts";
+import { retiring, StartsHeld } from "./not-started.ts";
 import { type Refusal, refused } from "./posix-calls.ts";
 import type { Reaper } from "./reaper.ts";
 import type { Program, ProgramStart, Spawner } from "./spawner.ts";
@@ -185,8 +184,4 @@ export class ThreadSpawner implements Spawner {
     this.#isHeld = false;
     this.#inHand = undefined;
   }
-}
-
-function retiring(): AnsweredError {
-  return new AnsweredError("AGENT_RETIRING", "Nothing was started: the guest has been asked to stop.");
 }
