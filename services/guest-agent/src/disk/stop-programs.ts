@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { quiesceScanMs } from "@holdfast/contract";
-import { isGone, type Process, readProcess, signalProcess } from "../execution/processes.ts";
+import { isGone, type Process, readProcess, send, signalProcess } from "../execution/processes.ts";
 import type { ProcessScope } from "./process-scope.ts";
 
 export interface StoppedProcess {
@@ -113,7 +113,7 @@ class StopRun {
 
   /** Lets go on whatever is still frozen. */
   thaw(): void {
-    for (const found of this.#frozen.values()) signalProcess(found, "SIGCONT");
+    for (const found of this.#frozen.values()) thaw(found);
     this.#frozen.clear();
   }
 
@@ -136,6 +136,15 @@ class StopRun {
 }
 
 const keyOf = ({ pid, startTicks }: Process): string => `${pid}/${startTicks}`;
+
+/** Also where it cannot be looked at, as without free descriptors: nobody but a SIGKILL can have ended what is frozen. */
+function thaw(frozen: Process): void {
+  try {
+    signalProcess(frozen, "SIGCONT");
+  } catch {
+    send(frozen.pid, "SIGCONT");
+  }
+}
 
 function lives(seen: Process): boolean {
   const now = readProcess(seen.pid);
