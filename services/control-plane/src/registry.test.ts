@@ -775,6 +775,19 @@ describe("Get of a workspace that is open here", () => {
     expect(health).toBeUndefined();
   });
 
+  it("L40 leaves out what a guest said whose pod is not the view's any more", async () => {
+    await registry.open(id, openWish, patient);
+    const gate = on.cluster.plan.hold("readSandbox");
+    const reading = registry.read(id, true, patient);
+    await gate.reached;
+    await settleTasks(); // The guest has answered.
+    on.cluster.foreignMode(id, "Suspended");
+    gate.release();
+    const { view, health } = await reading;
+    expect([view.state, view.identity.podUid, view.identity.bootId]).toEqual(["suspending", undefined, undefined]);
+    expect(health).toBeUndefined();
+  });
+
   it("says STARTING while an Open is on its way", async () => {
     const gate = on.cluster.plan.hold("createSandbox");
     const opening = registry.open(id, openWish, patient);

@@ -158,7 +158,9 @@ export class WorkspaceRegistry {
     if (!view || workspace.state.t === "gone") {
       return { view: await this.#readThrough(id, caller), health: undefined };
     }
-    return { view: withUse(view, health), health };
+    // What a guest says is shown beside its own pod only, its boot id too (L40).
+    const own = health?.podUid === view.identity.podUid ? health : undefined;
+    return { view: withUse(view, own), health: own };
   }
 
   /** As `read`, of an uncached read of the object that begins now; rejects where it cannot be read. */
