@@ -133,22 +133,27 @@ describe.runIf(possible)("while the kernel does not begin a program (skipped whe
     expect(readFileSync(join(root, "ran"), "utf8")).toBe("x\n");
   });
 
-  it("G8 whoever follows a start that comes to nothing is told so", async () => {
-    const { link } = await agentProcess();
+  it("G8 whoever follows a start is told of it once it has begun, or that it came to nothing", async () => {
+    const agent = await agentProcess();
+    const { link } = agent;
     const held = await heldProgram("exit 0");
     const run = await start(link, "held", { command: held.path });
     await held.reached;
     const refused = await start(link, "none", { command: "true", env: { LARGE: "x".repeat(200_000) } });
     await expect.poll(async () => (await ask(link)).runningExecutions).toBe(2);
     const follower = await attach(link, "none");
-    await follower.until(() => follower.started !== undefined);
+    const other = await attach(link, "held");
+    await ask(link); // What was sent before has been taken.
+    expect(await isSettled(agent, follower.over)).toBe(false);
     held.release();
     expect(await refused.over).toMatchObject({ reason: "INVALID_REQUEST" });
     expect(await follower.over).toMatchObject({
       reason: "EXECUTION_NOT_FOUND",
       metadata: { execution_id: "none" },
     });
-    expect(await run.end()).toBe(0);
+    expect(follower.started).toBeUndefined();
+    expect([await run.end(), await other.end()]).toEqual([0, 0]);
+    expect(other.started?.pid).toBe(run.started?.pid);
   });
 
   it("G5a a raise stands at once, and answers only when the start has settled; its program goes on", async () => {

@@ -33,6 +33,8 @@ export class OutputFollower implements Owner {
   /** What the last Segment said, as far as DATA has carried it since. */
   #channel: Channel | undefined;
   #waiting = false;
+  /** `started` was sent. */
+  #begun = false;
   #over = false;
 
   constructor(
@@ -61,17 +63,20 @@ export class OutputFollower implements Owner {
 
   /** Resolves after `exited` was sent, or when the caller's side is over. Rejects with the answer that stands in its place. */
   async run(joined: boolean, bootId: string): Promise<void> {
-    const { log, wish, pid } = this.#execution;
+    const { log, wish } = this.#execution;
     const stopWatchingLog = log.watch(() => this.#pump());
     const stopWatchingState = this.#execution.watch(() => this.#pump());
     if (this.#asOwner) this.#execution.adopt(this);
     void this.#stream.callerEnd.then((end) => {
       if (this.#asOwner) this.#execution.disown(this, this.#departureOf(end));
+      this.#over = true;
       this.#done.resolve();
     });
-    this.#execution.started.catch(() => this.#neverStarted());
     try {
-      this.#send({ case: "started", value: { executionId: wish.id, joined, pid: BigInt(pid), bootId } });
+      await Promise.race([this.#started(), this.#done.promise]);
+      this.#begun = true;
+      const pid = BigInt(this.#execution.pid);
+      if (!this.#over) this.#send({ case: "started", value: { executionId: wish.id, joined, pid, bootId } });
       this.#pump();
       await this.#done.promise;
     } finally {
@@ -90,7 +95,7 @@ export class OutputFollower implements Owner {
   }
 
   #pump(): void {
-    if (this.#over) return;
+    if (this.#over || !this.#begun) return;
     const { log } = this.#execution;
     while (this.#position < log.end && this.#delivered < this.#limit) {
       if (this.#stream.isBlocked) {
@@ -149,17 +154,18 @@ export class OutputFollower implements Owner {
     }
   }
 
-  /** Its start was still under way, and came to nothing: there is no end to wait for. */
-  #neverStarted(): void {
-    this.#over = true;
-    const { id } = this.#execution.wish;
-    this.#done.reject(
-      new AnsweredError(
+  /** It is not called started before it is. Rejects where its start, which was still under way, comes to nothing. */
+  async #started(): Promise<void> {
+    try {
+      await this.#execution.started;
+    } catch {
+      const { id } = this.#execution.wish; // Why, its starter is told.
+      throw new AnsweredError(
         "EXECUTION_NOT_FOUND",
         `Execution ${id} was not started after all: its start was refused, as its starter was told. Nothing ran.`,
         { execution_id: id },
-      ),
-    );
+      );
+    }
   }
 
   #send(event: EventInit): void {
