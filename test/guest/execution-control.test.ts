@@ -148,14 +148,16 @@ describe("a holder that was superseded", () => {
     const wish = scriptOf("kept", "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two", {
       onDisconnect: "cancel",
     });
+    let going: Promise<unknown> | undefined;
     const running = delivered(old.execute(wish, never), async (event) => {
       if (event.t !== "output" || event.offset > 0) return;
       await clientOf(address).fence(two ?? holderEpochFrom(2), soon());
       proxy.cut(); // Taken up again as a reader alone: it may not take the client's place any more.
       const next = clientOf(address).under(two);
-      void delivered(next.execute(scriptOf("go", "touch go"), never));
+      going = delivered(next.execute(scriptOf("go", "touch go"), never));
     });
     expect((await running).bytes.toString()).toBe("one\ntwo\n");
+    await going;
   });
 
   it("B86 whose start got no answer learns whether its command exists, before it is told that it may not start it", async () => {
