@@ -35,8 +35,8 @@ interface Look {
 const atOnceMax = 2;
 
 /**
- * Looks at paths behind which may be a mount of the user's, one that is dead as well: each caller hears by its time, and no more than two
- * threads ever wait for a kernel that does not answer.
+ * Looks at paths behind which may be a mount of the user's, one that is dead as well: each caller hears by its time, which is that for
+ * waiting until its look begins and that for the look itself, and no more than two threads ever wait for a kernel that does not answer.
  */
 export class PathLooks {
   readonly #clock: Clock;
@@ -60,9 +60,13 @@ export class PathLooks {
     if (held.some((dead) => path === dead || path.startsWith(`${dead}/`))) throw new PathUnanswered(path);
     if (held.length >= atOnceMax) throw new LooksHeld(held);
     const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const inTime = (): (() => void) => this.#clock.schedule(userPathAnswerMs, () => this.#late(look));
+    let cancelLate: () => void;
     const look: Look = {
       path,
       begin: () => {
+        cancelLate();
+        cancelLate = inTime(); // What it waited for others says nothing of its own file system.
         ask()
           .then(resolve, reject)
           .finally(() => this.#answered(look));
@@ -70,9 +74,9 @@ export class PathLooks {
       refuse: reject,
     };
     this.#waiting.add(look);
-    const cancelLate = this.#clock.schedule(userPathAnswerMs, () => this.#late(look));
+    cancelLate = inTime();
     this.#beginNext();
-    return promise.finally(cancelLate);
+    return promise.finally(() => cancelLate());
   }
 
   #beginNext(): void {
