@@ -1,7 +1,12 @@
 import { configDefaults, defineConfig } from "vitest/config";
 
 /** What measures time or memory, or loads the machine: one file at a time, with nothing beside it. */
-const alone = ["test/scale/**/*.test.ts", "test/cluster-scale/**/*.test.ts", "test/rpc/throughput.test.ts"];
+const alone = [
+  "test/scale/**/*.test.ts",
+  "test/cluster-scale/**/*.test.ts",
+  "test/rpc/throughput.test.ts",
+  "test/whole/unread.test.ts",
+];
 
 /** Real processes and real clusters, each of its own. */
 const whole = {

@@ -1,7 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { ExecutionState, OnDisconnect } from "@holdfast/api/holdfast/v1/execution_pb";
 import { AttachMode, type AttachTerminalResponse } from "@holdfast/api/holdfast/v1/session_pb";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { dataFolder, eventually, processesNaming, shell, startCluster, startServiceOn } from "./harness.ts";
 
 // Output that nobody reads: the service is a process of its own, so that what is measured is its memory and not this one's.
@@ -119,10 +120,13 @@ it("B39 an attach that never reads costs little while its program writes 2 GB, a
 });
 
 it("B59 endless output that nobody reads costs a ring; a service that is started anew is ready at once, and reads it with a gap", async () => {
-  const ids = { workspaceId, sessionId: "endless" };
+  const ids = { workspaceId, sessionId: `endless-${randomUUID().slice(0, 8)}` };
   const before = resident();
   await service.sessions.startDetached({ ...ids, command: "yes" });
-  const written = async () => (await service.sessions.listSessions({ workspaceId })).sessions.at(-1)?.nextOffset ?? 0n;
+  onTestFinished(() => service.sessions.killSession(ids).then(() => undefined));
+  const written = async () =>
+    (await service.sessions.listSessions({ workspaceId })).sessions.find(({ sessionId }) => sessionId === ids.sessionId)
+      ?.nextOffset ?? 0n;
   await eventually(60_000, async () => ((await written()) > 1_000_000_000n ? true : undefined));
   expect(resident().service - before.service).toBeLessThan(64);
   expect(resident().agent - before.agent).toBeLessThan(64);
@@ -139,5 +143,4 @@ it("B59 endless output that nobody reads costs a ring; a service that is started
   if (gap?.case === "gap") expect([gap.value.from, gap.value.to > 999_000_000n]).toEqual([0n, true]);
   leaving.abort();
   await events.next().catch(() => undefined); // Its own end.
-  await service.sessions.killSession(ids);
 });
