@@ -1468,7 +1468,8 @@ export declare const SessionService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Ends a session and all that it left behind, and answers its true state after 5 s at most. Idempotent.
+   * Ends a session and all that it left behind, and answers its true state after 5 s at most; one whose program is still being started
+   * is first waited for, 5 s at most. Idempotent.
    * Reasons: SESSION_NOT_FOUND, CANCELLATION_UNCONFIRMED (`survivors`; or `cause` start-held: its program is still being started, and is
    * ended as soon as it runs).
    *

@@ -913,7 +913,8 @@ export declare const SessionService: GenService<{
   },
   /**
    * Ends a session and all that it left behind, and answers its true state after 5 s at most. Idempotent. One whose program is still
-   * being started by then is CANCELLATION_UNCONFIRMED (metadata `cause` start-held): it is ended as soon as it runs.
+   * being started is first waited for, 5 s at most, and then CANCELLATION_UNCONFIRMED (metadata `cause` start-held): it is ended as soon
+   * as it runs.
    *
    * Reasons: SESSION_NOT_FOUND, INVALID_REQUEST (signal), CANCELLATION_UNCONFIRMED (metadata `survivors`).
    *
