@@ -339,6 +339,8 @@ describe("files", () => {
 
   /** The whole size is measured by hand: HOLDFAST_TEST_FILE_MIB=1024. */
   const largeMib = Number(process.env.HOLDFAST_TEST_FILE_MIB ?? 256);
+  /** 350 to 410 MiB were seen, most of it garbage of the moment, whatever the size; one file that is held whole would come on top. */
+  const serviceMaxBytes = 480 * mib;
 
   /** Runs one way of a transfer; the peaks are those of its own time. */
   async function measured(transfer: () => Promise<void>) {
@@ -379,7 +381,7 @@ describe("files", () => {
       for (const { mibPerSecond, servicePeak, agentPeak } of [up, down]) {
         // A window of 64 KiB would allow 3 MiB/s at 20 ms there and back.
         expect(mibPerSecond).toBeGreaterThan(10);
-        expect(servicePeak).toBeLessThan(400 * mib);
+        expect(servicePeak).toBeLessThan(serviceMaxBytes);
         expect(agentPeak).toBeLessThan(250 * mib);
       }
       await service.files.removeFile({ workspaceId: "w", path: "large" });
@@ -418,7 +420,7 @@ describe("files", () => {
       console.log(`${largeMib} MiB by Connect, a client that is ${where}:\n  up   ${up.words}\n  down ${down.words}`);
       for (const { mibPerSecond, servicePeak, agentPeak } of [up, down]) {
         expect(mibPerSecond).toBeGreaterThan(10);
-        expect(servicePeak).toBeLessThan(400 * mib);
+        expect(servicePeak).toBeLessThan(serviceMaxBytes);
         expect(agentPeak).toBeLessThan(250 * mib);
       }
       await service.files.removeFile({ workspaceId: "w", path: "large" });
