@@ -1,7 +1,8 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { AnsweredError } from "@holdfast/guest-link";
-import { StartsHeld } from "../spawn/not-started.ts";
+import { directoryRefused } from "../spawn/directory-handle.ts";
+import { codeOf, StartsHeld } from "../spawn/not-started.ts";
 import { LooksHeld, type PathLook, PathUnanswered } from "./path-looks.ts";
 import { invalid } from "./start-wish.ts";
 
@@ -37,9 +38,11 @@ export async function directoryOf(cwd: string, root: StartRoot, looks: PathLook,
   );
 }
 
-/** The kernel does not say whether it was the program or its directory that it did not find, or might not enter: rejects for the latter. */
+/** Rejects where it was the directory that was not found, or may not be entered: of the latter the kernel does not say which it was. */
 export async function assertNotFor(cwd: string, refusal: unknown, looks: PathLook, noRoom: NoRoom): Promise<void> {
   if (refusal instanceof AnsweredError || refusal instanceof StartsHeld) return;
+  // It may be there again.
+  if (codeOf(refusal) === directoryRefused) throw unusable(cwd, refusal, noRoom);
   try {
     await looks.at(cwd, () => access(`${cwd}/.`, constants.X_OK));
   } catch (error) {

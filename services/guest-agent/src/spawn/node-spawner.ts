@@ -1,4 +1,6 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync } from "node:fs";
+import { inChild, openDirectory } from "./directory-handle.ts";
 import { retiring } from "./not-started.ts";
 import { endBeforeAgent } from "./oom-score.ts";
 import type { Program, ProgramStart, Spawner } from "./spawner.ts";
@@ -11,13 +13,19 @@ export class NodeSpawner implements Spawner {
     admit?.();
     if (this.#retired) throw retiring();
     if ("terminal" in stdio) throw new Error("without the addon nothing is started on a terminal");
-    const child = spawn(command, [...args], {
-      cwd,
-      env: { ...env },
-      ...(name === undefined ? {} : { argv0: name }),
-      detached: true, // setsid: the leader's pid names its session and its group.
-      stdio: stdio.map((fd) => fd ?? "ignore"),
-    });
+    const directory = openDirectory(cwd);
+    let child: ChildProcess;
+    try {
+      child = spawn(command, [...args], {
+        cwd: inChild(directory),
+        env: { ...env },
+        ...(name === undefined ? {} : { argv0: name }),
+        detached: true, // setsid: the leader's pid names its session and its group.
+        stdio: stdio.map((fd) => fd ?? "ignore"),
+      });
+    } finally {
+      closeSync(directory); // The child has entered it by now, or never will.
+    }
     const { pid } = child;
     if (pid === undefined) return await new Promise<never>((_, reject) => child.once("error", reject));
     endBeforeAgent(pid);

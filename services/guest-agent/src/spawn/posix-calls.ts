@@ -36,7 +36,7 @@ export function spawnCallsOf(koffi: Koffi) {
   const addOpen = lib.func(
     "int posix_spawn_file_actions_addopen(void *actions, int fd, const char *path, int flags, uint32_t mode)",
   );
-  const addChdir = lib.func("int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)");
+  const addFchdir = lib.func("int posix_spawn_file_actions_addfchdir_np(void *actions, int fd)");
   const addCloseFrom = closeFromOf(lib);
   const initAttributes = lib.func("int posix_spawnattr_init(void *attributes)");
   const setFlags = lib.func("int posix_spawnattr_setflags(void *attributes, short flags)");
@@ -62,10 +62,11 @@ export function spawnCallsOf(koffi: Koffi) {
       checked(setFlags(attributes, setSid | setSigdef | setSigmask), "posix_spawnattr_setflags");
       return attributes;
     },
-    /** What the new process does before it runs the program. To be released. */
-    actions(stdio: readonly number[] | Exclude<Stdio, readonly unknown[]>, cwd: string): Buffer {
+    /** What the new process does before it runs the program in the directory that `cwd` is open on. To be released. */
+    actions(stdio: readonly number[] | Exclude<Stdio, readonly unknown[]>, cwd: number): Buffer {
       const actions = Buffer.alloc(structBytes);
       checked(initActions(actions), "posix_spawn_file_actions_init");
+      checked(addFchdir(actions, cwd), "posix_spawn_file_actions_addfchdir_np");
       if ("terminal" in stdio) {
         checked(addOpen(actions, 0, stdio.terminal, constants.O_RDWR, 0), "posix_spawn_file_actions_addopen");
       }
@@ -73,7 +74,6 @@ export function spawnCallsOf(koffi: Koffi) {
       for (const [at, fd] of fds.entries()) checked(addDup2(actions, fd, at), "posix_spawn_file_actions_adddup2");
       // All of the agent's are closed by exec in any case. A program that is long in being read holds none of them meanwhile.
       if (addCloseFrom) checked(addCloseFrom(actions, firstOwnFd), "posix_spawn_file_actions_addclosefrom_np");
-      checked(addChdir(actions, cwd), "posix_spawn_file_actions_addchdir_np");
       return actions;
     },
     release(actions: Buffer): void {

@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync } from "node:fs";
 import type { Koffi } from "../libc/koffi.ts";
+import { openDirectory } from "./directory-handle.ts";
 import { endBeforeAgent } from "./oom-score.ts";
 import { type How, type Refusal, refused, type SpawnCalls, spawnCallsOf } from "./posix-calls.ts";
 import { programPaths } from "./program-paths.ts";
@@ -31,9 +32,12 @@ export class PosixStart {
     this.#pid.fill(0);
     const environment = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     const isOpened = "terminal" in stdio;
-    const nothing = !isOpened && stdio.includes(undefined) ? openSync("/dev/null", constants.O_RDWR) : -1;
-    const actions = this.#calls.actions(isOpened ? stdio : stdio.map((fd) => fd ?? nothing), cwd);
+    const opened = [openDirectory(cwd)];
+    let actions: Buffer | undefined;
     try {
+      const nothing = !isOpened && stdio.includes(undefined) ? openSync("/dev/null", constants.O_RDWR) : -1;
+      if (nothing !== -1) opened.push(nothing);
+      actions = this.#calls.actions(isOpened ? stdio : stdio.map((fd) => fd ?? nothing), opened[0] ?? -1);
       let refusal = refused("ENOENT", command);
       for (const path of programPaths(command, env.PATH, cwd)) {
         const why = this.#tryAt(path, [name, ...args], { actions, environment });
@@ -48,8 +52,8 @@ export class PosixStart {
       }
       throw refusal;
     } finally {
-      this.#calls.release(actions);
-      if (nothing !== -1) closeSync(nothing);
+      if (actions !== undefined) this.#calls.release(actions);
+      for (const fd of opened) closeSync(fd);
     }
   }
 

@@ -156,6 +156,23 @@ describe.each(ways)("a program that is started by %s", (_, way) => {
     expect(seen.split("\n").sort()).toEqual(["", "EMPTY=", "ONE=a=b", `PATH=${env.PATH}`]);
   });
 
+  it("G13 a directory that went, or was replaced, is told from a program that is not there, and nothing starts elsewhere", async () => {
+    const [top, elsewhere] = [directory(), directory()];
+    const cwd = join(top, "below/here");
+    expect(await codeOf({ cwd })).toBe("directory");
+    mkdirSync(cwd, { recursive: true });
+    expect(await codeOf({ cwd })).toBe("started");
+    expect(await codeOf({ cwd, command: "holdfast-no-such-program" })).toBe("ENOENT");
+    rmSync(join(top, "below"), { recursive: true });
+    mkdirSync(join(elsewhere, "here"));
+    symlinkSync(elsewhere, join(top, "below"));
+    expect(await codeOf({ cwd })).toBe("directory");
+    rmSync(join(top, "below"));
+    executable(join(top, "below"), "no directory");
+    expect(await codeOf({ cwd })).toBe("directory");
+    expect(await codeOf({ cwd: join(top, "below") })).toBe("directory");
+  });
+
   it("G13 says what the kernel says when it cannot be started", async () => {
     const cwd = directory();
     executable(join(cwd, "plain"), "#!/bin/sh\n", 0o644);

@@ -3,7 +3,7 @@ export interface ProgramStart {
   /** A path, or a name that is looked up in the PATH of `env`. */
   readonly command: string;
   readonly args: readonly string[];
-  /** Absolute; exists. */
+  /** Absolute, links resolved; exists. */
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   /** What it finds as its own name. Undefined: the command. */
@@ -29,7 +29,7 @@ export interface Program {
 export interface Spawner {
   /**
    * Resolves once the kernel runs the program's own code. Rejects with an error whose `code` is the kernel's (ENOENT: no such program,
-   * EACCES: not executable, …), or with what `admit` throws, which is asked in the step in which the kernel is given the start; nothing
+   * EACCES: not executable, …; `directoryRefused`: another or none stands at `cwd` by now), or with what `admit` throws, which is asked in the step in which the kernel is given the start; nothing
    * runs then.
    */
   spawn(start: ProgramStart, admit?: () => void): Promise<Program>;
