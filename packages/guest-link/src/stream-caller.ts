@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { EndSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import type { Clock } from "@holdfast/async";
-import { linkStreamCloseMs } from "@holdfast/contract";
+import { linkSilenceMaxMs, linkStreamCloseMs } from "@holdfast/contract";
 import { frameTypes } from "./frame.ts";
 import type { FramedSocket, SocketListener } from "./framed-socket.ts";
 import { type AnsweredError, LinkLost, LinkProtocolError } from "./link-errors.ts";
@@ -109,7 +109,9 @@ export class CallerStream implements SocketListener {
     this.#socket.send(frameTypes.end, toBinary(EndSchema, create(EndSchema, { clientClosed: wish.clientClosed })));
     this.#socket.finish();
     this.#socket.resume(); // Unread bytes would turn the close into a reset, which can overtake END.
-    const timer = setTimeout(() => this.#socket.destroy(), linkStreamCloseMs);
+    // An agent that stands still has not read END yet. Its next byte into a socket that is gone would be answered by a reset, and what it
+    // has not read by then is lost: to it the client would not have gone, but the link.
+    const timer = setTimeout(() => this.#socket.destroy(), linkSilenceMaxMs);
     timer.unref();
   }
 

@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { EndSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
-import { linkStreamCloseMs } from "@holdfast/contract";
+import { linkSilenceMaxMs, linkStreamCloseMs } from "@holdfast/contract";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FakeSocket } from "./fake-socket.testing.ts";
 import { frameTypes } from "./frame.ts";
@@ -56,7 +56,7 @@ describe("the caller's side of a stream", () => {
     expect(() => stream.data(Buffer.from("x"))).toThrow(LinkProtocolError);
   });
 
-  it("says its own end once, delivers nothing after it, reads on, and is closed 5 s later", () => {
+  it("says its own end once, delivers nothing after it, reads on, and is closed once a link would be given up", () => {
     const { stream, socket, heard, closed } = caller();
     stream.end({ clientClosed: true });
     stream.end({ clientClosed: false });
@@ -65,7 +65,7 @@ describe("the caller's side of a stream", () => {
     expect(socket.asked).toEqual(["finish", "resume"]);
     stream.data(Buffer.from("late"));
     stream.frame(frameTypes.message, forced);
-    vi.advanceTimersByTime(linkStreamCloseMs - 1);
+    vi.advanceTimersByTime(linkSilenceMaxMs - 1);
     expect(socket.asked).toEqual(["finish", "resume"]);
     vi.advanceTimersByTime(1);
     expect(socket.asked).toEqual(["finish", "resume", "destroy"]);
