@@ -52,12 +52,14 @@ describe("output", () => {
   });
 
   it("tells the two streams apart and keeps the order in which they were read", async () => {
-    const { link } = await agentProcess();
-    const run = await script(
-      link,
-      "two",
-      "for i in 1 2 3; do echo out$i; sleep 0.02; echo err$i >&2; sleep 0.02; done",
-    );
+    const { link, root } = await agentProcess();
+    const seen = (line: string): string => `until [ -e ${line} ]; do sleep 0.01; done`;
+    const each = `echo out$i; ${seen("out$i")}; echo err$i >&2; ${seen("err$i")}`;
+    const run = await script(link, "two", `for i in 1 2 3; do ${each}; done`);
+    for (const line of ["out1", "err1", "out2", "err2", "out3", "err3"]) {
+      await run.until(() => run.text.endsWith(`${line}\n`));
+      writeFileSync(join(root, line), ""); // It was read, so the next may be written.
+    }
     expect(await run.end()).toBe(0);
     expect(run.text).toBe("out1\nerr1\nout2\nerr2\nout3\nerr3\n");
     expect(run.bytes("stderr").toString()).toBe("err1\nerr2\nerr3\n");
