@@ -2,13 +2,13 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { CallSchema, ReplySchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { linkCallsMax, linkUnreadPongsMax, linkUnreadRepliesMaxBytes } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ControlAgent } from "./control-agent.ts";
 import { FakeSocket } from "./fake-socket.testing.ts";
 import { frameTypes } from "./frame.ts";
 import { LinkProtocolError } from "./link-errors.ts";
 import { methodNameOf, Router } from "./router.ts";
-import { StepClock } from "./step-clock.testing.ts";
 
 const nothing = Buffer.alloc(0);
 const { health, probe } = AgentService.method;
@@ -26,7 +26,7 @@ function controlled() {
       return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     });
   const socket = new FakeSocket();
-  const agent = new ControlAgent(socket.framed, router, "boot-1", new StepClock(), () => undefined);
+  const agent = new ControlAgent(socket.framed, router, "boot-1", new HandClock(), () => undefined);
   const call = (callId: number, method: typeof health | typeof probe = probe, timeoutMs = 0n): void =>
     agent.frame(
       frameTypes.call,

@@ -2,18 +2,18 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { CallSchema, ReplySchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { Deadline } from "@holdfast/async";
 import { linkPingEveryMs, linkSilenceMaxMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it } from "vitest";
 import { ControlCaller } from "./control-caller.ts";
 import { FakeSocket } from "./fake-socket.testing.ts";
 import { frameTypes } from "./frame.ts";
 import { LinkLost, PeerSilent } from "./link-errors.ts";
-import { StepClock } from "./step-clock.testing.ts";
 
 const nothing = Buffer.alloc(0);
 const message = Buffer.from("m");
 
 function controlled() {
-  const clock = new StepClock();
+  const clock = new HandClock();
   const socket = new FakeSocket();
   const closed: unknown[] = [];
   const listener = { streamEnded: () => undefined, closed: (cause: unknown) => void closed.push(cause) };

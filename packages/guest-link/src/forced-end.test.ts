@@ -5,6 +5,7 @@ import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { EndSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { type Clock, Deadline, systemClock } from "@holdfast/async";
 import { linkStreamCloseMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { frameTypes } from "./frame.ts";
@@ -15,7 +16,6 @@ import { LinkClient } from "./link-client.ts";
 import { AnsweredError } from "./link-errors.ts";
 import { eventually, host, listening, token } from "./loopback.testing.ts";
 import { methodNameOf } from "./router.ts";
-import { StepClock } from "./step-clock.testing.ts";
 import type { AgentStream } from "./stream-agent.ts";
 
 const soon = (ms = 10_000) => new Deadline(systemClock, ms);
@@ -89,7 +89,7 @@ describe("a stream that the agent ends by force", () => {
   });
 
   it("G5 G18 is told at once, though the socket is paused, and after 5 s the stream is over; what its reader has not read it is not given", async () => {
-    const clock = new StepClock();
+    const clock = new HandClock();
     const { open, heard } = await stage({ caller: clock });
     const { caller, got, stream } = await open();
     caller.pause();
@@ -110,7 +110,7 @@ describe("a stream that the agent ends by force", () => {
   });
 
   it("G5 gives a reader that goes on within the 5 s everything, and the reason in its place", async () => {
-    const clock = new StepClock();
+    const clock = new HandClock();
     const { open, heard } = await stage({ caller: clock });
     const { caller, got, stream } = await open();
     caller.pause();
@@ -126,7 +126,7 @@ describe("a stream that the agent ends by force", () => {
   });
 
   it("G18 is never taken for a lost link: the agent destroys the socket after 5 s, and the reader that then reads on has the reason", async () => {
-    const clock = new StepClock();
+    const clock = new HandClock();
     const { open, heard } = await stage({ agent: clock });
     const { caller, got, stream } = await open();
     caller.pause();
@@ -155,7 +155,7 @@ describe("a stream that the agent ends by force", () => {
 
   it("G5 G22 one that ends in order, or by its handler's answer, waits for its reader as long as it takes", async () => {
     for (const answer of [undefined, new AnsweredError("FILE_CHANGED", "after all that it had")]) {
-      const [agentClock, callerClock] = [new StepClock(), new StepClock()];
+      const [agentClock, callerClock] = [new HandClock(), new HandClock()];
       const { open, heard } = await stage({ agent: agentClock, caller: callerClock });
       const { caller, got, stream, finish } = await open();
       caller.pause();
@@ -187,7 +187,7 @@ describe("a stream that the agent ends by force", () => {
     };
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 8 }), fc.array(step, { maxLength: 8 }), async (before, after) => {
-        const [agentClock, callerClock] = [new StepClock(), new StepClock()];
+        const [agentClock, callerClock] = [new HandClock(), new HandClock()];
         const { open, heard, client } = await stage({ agent: agentClock, caller: callerClock });
         const { caller, got, stream } = await open();
         let wrong = 0;
@@ -256,7 +256,7 @@ describe("the reason of a forced end", () => {
   /** A stream of a caller without a control connection. */
   async function lonelyStream(streamId: number) {
     const opened: AgentStream[] = [];
-    const clock = new StepClock();
+    const clock = new HandClock();
     const agent = await listening(async (stream) => {
       opened.push(stream);
       await stream.callerEnd;

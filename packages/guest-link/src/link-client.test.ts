@@ -12,10 +12,10 @@ import {
   linkSilenceMaxMs,
   linkSparesMax,
 } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it } from "vitest";
 import { clientOf, type Phase, serve } from "./held-agent.testing.ts";
 import { LinkLost, NothingSent } from "./link-errors.ts";
-import { StepClock } from "./step-clock.testing.ts";
 
 const follow = ExecutionService.method.followExecution;
 const { health, probe } = AgentService.method;
@@ -26,7 +26,7 @@ const silent = { message: () => undefined, data: () => undefined, over: () => un
 const until = <T>(state: () => T) => expect.poll(state, { interval: 1 });
 
 /** A client of an agent that serves at once, and what each connection turned out to be. */
-async function served(clock = new StepClock()) {
+async function served(clock = new HandClock()) {
   const phases = new Map<Socket, Phase>();
   const agent: { serves: boolean; refuses?: "capacity" | "token-refused" } = { serves: true };
   const stage = await clientOf((socket) => {
@@ -149,7 +149,7 @@ describe("the connections of a client", () => {
 describe("connections that come late", () => {
   it("G2 are kept for two streams, and no more, where those who asked for them have gone", async () => {
     const held: Socket[] = [];
-    const clock = new StepClock();
+    const clock = new HandClock();
     let holds = true;
     const { client, counts } = await clientOf((socket) => {
       if (holds) held.push(socket);
@@ -169,7 +169,7 @@ describe("connections that come late", () => {
 
 describe("a client that is not answered", () => {
   it("ends a call as soon as its caller goes", async () => {
-    const { client } = await clientOf(() => undefined, new StepClock());
+    const { client } = await clientOf(() => undefined, new HandClock());
     const gone = new AbortController();
     const call = client.call(health, {}, { within: soon(gone.signal) });
     gone.abort(new Error("gone"));
@@ -177,7 +177,7 @@ describe("a client that is not answered", () => {
   });
 
   it("tells all who wait at the end of one dial's time, also those whose turn had not come", async () => {
-    const clock = new StepClock();
+    const clock = new HandClock();
     const held: Socket[] = [];
     const { client } = await clientOf((socket) => void held.push(socket), clock);
     const opening = Array.from({ length: linkDialsMax + 8 }, () =>
@@ -212,7 +212,7 @@ describe("a client that is closed", () => {
   });
 
   it("does not wait for a dial that is under way", async () => {
-    const { client, counts } = await clientOf(() => undefined, new StepClock());
+    const { client, counts } = await clientOf(() => undefined, new HandClock());
     const call = client.call(health, {}, { within: soon() });
     call.catch(() => undefined);
     await until(() => counts.connections).toBe(1);

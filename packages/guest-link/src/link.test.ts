@@ -5,6 +5,7 @@ import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { ConnectionRole, HelloSchema, ProofSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { type Clock, Deadline, systemClock } from "@holdfast/async";
 import { linkIdleCloseMs, linkPingEveryMs, linkProtocolVersion, linkUnauthenticatedMax } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { frameTypes, writeHeader } from "./frame.ts";
 import { isProof, proofOf } from "./handshake-proof.ts";
@@ -315,36 +316,6 @@ describe("streams", () => {
   });
 });
 
-/** A clock of which the test says what time it is. */
-class HandClock implements Clock {
-  #ms = 0;
-  readonly #due: { atMs: number; run: () => void }[] = [];
-  now = (): number => this.#ms;
-  monotonicMs = (): number => this.#ms;
-
-  get scheduled(): number {
-    return this.#due.length;
-  }
-
-  schedule(afterMs: number, run: () => void): () => void {
-    const entry = { atMs: this.#ms + afterMs, run };
-    this.#due.push(entry);
-    return () => {
-      const at = this.#due.indexOf(entry);
-      if (at >= 0) this.#due.splice(at, 1);
-    };
-  }
-
-  pass(ms: number): void {
-    this.#ms += ms;
-    for (const entry of [...this.#due]) {
-      if (entry.atMs > this.#ms || !this.#due.includes(entry)) continue;
-      this.#due.splice(this.#due.indexOf(entry), 1);
-      entry.run();
-    }
-  }
-}
-
 describe("liveness", () => {
   it("G3 B45 finds a peer that is silent for 45 s, on its streams as well", async () => {
     using agent = await listening(async (stream) => void (await stream.callerEnd));
@@ -400,7 +371,7 @@ describe("liveness", () => {
     await eventually(() => ends.length === 1);
     expect(ends).toEqual([{ t: "lost" }]);
     await eventually(() => agent.server.connections.proved === 0);
-    expect(clock.scheduled).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   it("closes idle connections after a minute and keeps no timer then", async () => {
@@ -411,7 +382,7 @@ describe("liveness", () => {
     expect(agent.server.connections.proved).toBe(1);
     clock.pass(linkIdleCloseMs);
     await eventually(() => agent.server.connections.proved === 0);
-    await eventually(() => clock.scheduled === 0);
+    await eventually(() => clock.pending === 0);
     await client.call(AgentService.method.health, {}, { within: soon() });
   });
 });

@@ -2,11 +2,11 @@ import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { Deadline, systemClock } from "@holdfast/async";
 import { linkLastSignMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LinkClient } from "./link-client.ts";
 import { LinkLost, NothingSent } from "./link-errors.ts";
 import { eventually, host, listening, relay, token } from "./loopback.testing.ts";
-import { StepClock } from "./step-clock.testing.ts";
 import type { AgentStream } from "./stream-agent.ts";
 
 const follow = ExecutionService.method.followExecution;
@@ -20,7 +20,7 @@ async function retired(serve: (stream: AgentStream) => Promise<void>, readsOn = 
     between[Symbol.dispose]();
     agent[Symbol.dispose]();
   });
-  const clock = new StepClock();
+  const clock = new HandClock();
   const client = new LinkClient({ host, port: between.port, token }, clock);
   onTestFinished(() => client.close());
   const over = Promise.withResolvers<Error | undefined>();

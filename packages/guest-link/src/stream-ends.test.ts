@@ -2,12 +2,12 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { EndSchema, OpenSchema } from "@holdfast/api/holdfast/guest/v1/link_pb";
 import { linkSilenceMaxMs, linkStreamCloseMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FakeSocket } from "./fake-socket.testing.ts";
 import { frameTypes } from "./frame.ts";
 import { AnsweredError, LinkLost, LinkProtocolError } from "./link-errors.ts";
 import { methodNameOf, Router } from "./router.ts";
-import { StepClock } from "./step-clock.testing.ts";
 import { AgentStream } from "./stream-agent.ts";
 import { CallerStream } from "./stream-caller.ts";
 
@@ -23,7 +23,7 @@ afterEach(() => void vi.useRealTimers());
 
 describe("the caller's side of a stream", () => {
   function caller(opens = true) {
-    const clock = new StepClock();
+    const clock = new HandClock();
     const socket = new FakeSocket();
     let closed = 0;
     const stream = new CallerStream(socket.framed, { bootId: "b", features: [], clock }, () => {
@@ -103,7 +103,7 @@ describe("the caller's side of a stream", () => {
 
 describe("the agent's side of a stream", () => {
   function agent(handle: (stream: AgentStream) => Promise<void>) {
-    const clock = new StepClock();
+    const clock = new HandClock();
     const socket = new FakeSocket();
     const told: number[] = [];
     const router = new Router().stream(follow, (_request, stream) => handle(stream));

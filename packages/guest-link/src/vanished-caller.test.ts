@@ -3,13 +3,13 @@ import { AgentService } from "@holdfast/api/holdfast/guest/v1/agent_pb";
 import { ExecutionService } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { Deadline, systemClock } from "@holdfast/async";
 import { linkPingEveryMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { frameTypes } from "./frame.ts";
 import type { FramedSocket } from "./framed-socket.ts";
 import { dial, newClientId } from "./handshake-caller.ts";
 import { LinkClient } from "./link-client.ts";
 import { eventually, listening } from "./loopback.testing.ts";
-import { StepClock } from "./step-clock.testing.ts";
 
 const nothing = Buffer.alloc(0);
 
@@ -51,7 +51,7 @@ function kernelTimersOf(port: number): readonly { readonly side: "agent" | "call
 
 describe("a caller that is gone without a word", () => {
   it("G3 is found on each of its control connections, also when it has made another since", async () => {
-    const clock = new StepClock();
+    const clock = new HandClock();
     using agent = await listening(undefined, clock);
     const clientId = newClientId();
     await controlOf(agent.target, clientId); // Its machine lost the network, and it never learnt.

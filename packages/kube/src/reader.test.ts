@@ -1,10 +1,11 @@
 import { Deadline, systemClock } from "@holdfast/async";
+import { HandClock } from "@holdfast/testkit";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Api } from "./api.ts";
 import type { KubeCluster } from "./kube-cluster.ts";
 import { Reader } from "./reader.ts";
 import { sandboxes } from "./resources.ts";
-import { acceleratedClock, clientOf, HandClock, sandboxJson, soon } from "./testing/fixtures.ts";
+import { acceleratedClock, clientOf, sandboxJson, soon } from "./testing/fixtures.ts";
 import { json, type Script, ScriptedApi, status } from "./testing/scripted-api.ts";
 
 const clock = acceleratedClock(50);

@@ -8,5 +8,6 @@ export * from "./fake-sandbox-watches.ts";
 export * from "./fake-sessions.ts";
 export * from "./fault-plan.ts";
 export * from "./gate.ts";
+export * from "./hand-clock.ts";
 export * from "./manual-clock.ts";
 export * from "./workspace-stage.ts";

@@ -1,7 +1,8 @@
 import { watchTimings } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { sandboxes } from "../resources.ts";
-import { HandClock, LogRecord } from "../testing/fixtures.ts";
+import { LogRecord } from "../testing/fixtures.ts";
 import type { ApiAnswer } from "../transport/api-answer.ts";
 import type { ApiRequest, ApiTransport } from "../transport/transport.ts";
 import { KindWatch } from "./kind-watch.ts";

@@ -1,7 +1,7 @@
 import { watchTimings } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it } from "vitest";
 import { sandboxes } from "../resources.ts";
-import { HandClock } from "../testing/fixtures.ts";
 import type { ApiRequest, ApiTransport } from "../transport/transport.ts";
 import { type StretchEnd, watchStretch } from "./watch-stretch.ts";
 

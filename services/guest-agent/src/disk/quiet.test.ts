@@ -1,6 +1,6 @@
 import { quiesceScanMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it } from "vitest";
-import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { ProcessScope } from "./process-scope.ts";
 import { Quiesce } from "./quiesce.ts";
 import { Quiet } from "./quiet.ts";
@@ -87,7 +87,7 @@ describe("quiet", () => {
     clock.pass(100);
     expect(quiet.isQuiet).toBe(false);
     expect(quiesce.release(second.holdId ?? "")).toBe(false);
-    expect(clock.waiting).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   it("G24 does not hold after a failure, nor for a holder that was superseded meanwhile", async () => {

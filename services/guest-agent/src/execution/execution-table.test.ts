@@ -13,12 +13,12 @@ import {
   retainedExecutionKeptMs,
 } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Quiet } from "../disk/quiet.ts";
 import { choosePipes } from "../spawn/pipes.ts";
 import { PosixSpawner } from "../spawn/posix-spawner.ts";
 import { addon } from "../testing/addon.testing.ts";
-import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { Execution } from "./execution.ts";
 import { ExecutionTable } from "./execution-table.ts";
 import { type PathLook, PathLooks } from "./path-looks.ts";
@@ -93,7 +93,7 @@ describe("a command that is bound to its client", () => {
     execution.adopt({ position: 0 });
     clock.pass(orphanAfterMs * 2);
     expect(execution.state.t).toBe("running");
-    expect(clock.waiting).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   it("L44 is alone in that: another command outlives any loss of its link", async () => {

@@ -1,6 +1,6 @@
 import { userPathAnswerMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it } from "vitest";
-import { HandClock } from "../testing/hand-clock.testing.ts";
 import { LooksHeld, PathLooks, PathUnanswered } from "./path-looks.ts";
 
 /** Two looks that are under way, and how to answer the first. */

@@ -1,7 +1,7 @@
 import { attachmentKeptMs, attachmentsRememberedMax } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it } from "vitest";
-import { HandClock } from "../testing/hand-clock.testing.ts";
 import { type AttachMode, Attachments } from "./attachments.ts";
 
 function stage() {
@@ -77,7 +77,7 @@ describe("attachments", () => {
     attachments.leave(attachment, again.stream, false);
     clock.pass(attachmentKeptMs);
     expect(() => take("exclusive", attachment.id)).toThrow(expect.objectContaining({ reason: "ATTACHMENT_NOT_FOUND" }));
-    expect(clock.waiting).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   it("G19 one that is taken up on another stream ends the stream it had", () => {

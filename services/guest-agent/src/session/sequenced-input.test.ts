@@ -1,8 +1,8 @@
 import { inputAheadMax, inputAheadWaitMs } from "@holdfast/contract";
 import { AnsweredError } from "@holdfast/guest-link";
+import { HandClock } from "@holdfast/testkit";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HandClock } from "../testing/hand-clock.testing.ts";
 import { SequencedInput } from "./sequenced-input.ts";
 
 const never = new AbortController().signal;
@@ -101,7 +101,7 @@ describe("input", () => {
     await expect(put(1, "other!")).rejects.toMatchObject({ reason: "INVALID_REQUEST", metadata: { written: "3" } });
     expect(await put(1, "abcdef")).toBe(2);
     expect(state.text).toBe("abcdef");
-    expect(clock.waiting).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   it("G19 two callers that carry one sequence at once write it once", async () => {
@@ -212,7 +212,7 @@ describe("input", () => {
         expect(state.text).toBe(texts.join(""));
         for (let at = 0; at < 80; at += 1) await pump(); // What waits ahead is over by then.
         await Promise.all(calls);
-        expect(clock.waiting).toBe(0);
+        expect(clock.pending).toBe(0);
       }),
       { numRuns: 150 },
     );

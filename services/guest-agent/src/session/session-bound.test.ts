@@ -13,10 +13,10 @@ import {
   sessionKeptMs,
   sessionsMax,
 } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Quiet } from "../disk/quiet.ts";
 import { PathLooks } from "../execution/path-looks.ts";
-import { HandClock } from "../testing/hand-clock.testing.ts";
 import type { SessionCalls } from "./launch-session.ts";
 import { SessionIds } from "./session-ids.ts";
 import { anybody, type Opener, SessionTable } from "./session-table.ts";
@@ -184,7 +184,7 @@ describe("the record of a session", () => {
     clock.pass(1);
     expect(() => table.require(session.wish.id)).toThrow(expect.objectContaining({ reason: "SESSION_NOT_FOUND" }));
     expect(lostIn(directory)).toBeUndefined();
-    expect(clock.waiting).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   it("G16 leaves nothing behind when its id is taken again before that", async () => {
@@ -196,7 +196,7 @@ describe("the record of a session", () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(table.all).toHaveLength(1);
-    expect(clock.waiting).toBe(1); // Of the last one.
+    expect(clock.pending).toBe(1); // Of the last one.
   });
 
   it("B32 that expires while its id is opened anew leaves the new one known to the next agent process", async () => {

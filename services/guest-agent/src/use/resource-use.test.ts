@@ -1,6 +1,6 @@
 import { resourceUseTimeoutMs } from "@holdfast/contract";
+import { HandClock } from "@holdfast/testkit";
 import { expect, it } from "vitest";
-import { HandClock } from "../testing/hand-clock.testing.ts";
 import { ResourceUse, type UseSources } from "./resource-use.ts";
 
 const here = { root: "/w", podUid: "p" };
@@ -26,7 +26,7 @@ function held<T>(answer: T) {
 it("is told whole, and leaves no timer behind", async () => {
   const clock = new HandClock();
   expect(await new ResourceUse(here, clock, answering).read()).toEqual({ disk, memory });
-  expect(clock.waiting).toBe(0);
+  expect(clock.pending).toBe(0);
 });
 
 it("G3 a disk that does not answer is left out after 500 ms, and is asked by one thread however many ask", async () => {

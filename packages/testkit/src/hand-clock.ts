@@ -1,7 +1,7 @@
 import type { Clock } from "@holdfast/async";
 
-/** A clock that the test moves on. */
-export class StepClock implements Clock {
+/** A clock that the test moves on. What is due runs at once, in its order. */
+export class HandClock implements Clock {
   #ms = 0;
   readonly #due = new Set<{ readonly atMs: number; readonly run: () => void }>();
   now = (): number => this.#ms;
@@ -20,6 +20,8 @@ export class StepClock implements Clock {
 
   pass(ms: number): void {
     this.#ms += ms;
-    for (const entry of [...this.#due]) if (entry.atMs <= this.#ms && this.#due.delete(entry)) entry.run();
+    for (const entry of [...this.#due].sort((a, b) => a.atMs - b.atMs)) {
+      if (entry.atMs <= this.#ms && this.#due.delete(entry)) entry.run();
+    }
   }
 }
