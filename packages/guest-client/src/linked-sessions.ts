@@ -56,6 +56,7 @@ export class LinkedSessions implements GuestSessions {
     this.#unreached = of.unreached;
   }
 
+  /** Attachments that are followed through this client. */
   get liveAttachments(): number {
     return this.#followed.size;
   }

@@ -17,8 +17,6 @@ interface Named {
 
 /** The sessions of a guest that knows none. Replace a method to make it know some. */
 export class FakeSessions implements GuestSessions {
-  readonly liveAttachments = 0;
-
   async open({ sessionId }: Named): Promise<OpenedSession> {
     throw new HoldfastError("SESSION_CAPACITY", {
       message: `This guest starts no sessions; ${sessionId} was not started.`,

@@ -41,10 +41,10 @@ export {
   type Identity,
   type PodFacts,
   type PodHealth,
+  viewWithHealth,
   type WireState,
   type WorkspaceSummary,
   type WorkspaceView,
-  withUse,
 } from "./view.ts";
 export * from "./wishes.ts";
 export { type StopReports, Workspace } from "./workspace.ts";

@@ -1,7 +1,7 @@
 import { bootIdOf, podUidOf } from "@holdfast/contract";
 import { workspaceId } from "@holdfast/testkit";
 import { expect, it } from "vitest";
-import { type PodHealth, type WorkspaceView, withUse } from "./view.ts";
+import { type PodHealth, viewWithHealth, type WorkspaceView } from "./view.ts";
 
 const [ours, theirs] = [podUidOf("pod-1"), podUidOf("pod-2")];
 const pod = {
@@ -31,15 +31,18 @@ const health: PodHealth = {
   podUid: ours,
 };
 
-it("what a guest says to use is told beside its own pod, and beside no other", () => {
-  expect(withUse(view, health).pod).toEqual({ ...pod, use });
+it("L40 what a guest says is told beside its own pod, and beside no other", () => {
+  expect(viewWithHealth(view, health)).toEqual({ view: { ...view, pod: { ...pod, use } }, health });
   // The pod was replaced between the two answers.
-  expect(withUse(view, { ...health, podUid: theirs })).toBe(view);
+  const replaced = viewWithHealth(view, { ...health, podUid: theirs });
+  expect(replaced).toEqual({ view, health: undefined });
+  expect(replaced.view).toBe(view);
 });
 
 it("nothing is told to be in use where there is no pod, no answer, or an answer of an older agent", () => {
   const suspended = { ...view, identity: { claimUids: {} }, pod: undefined };
-  expect(withUse(suspended, health)).toBe(suspended);
-  expect(withUse(view, undefined)).toBe(view);
-  expect(withUse(view, { ...health, use: undefined })).toBe(view);
+  expect(viewWithHealth(suspended, health)).toEqual({ view: suspended, health: undefined });
+  expect(viewWithHealth(view, undefined)).toEqual({ view, health: undefined });
+  const older = { ...health, use: undefined };
+  expect(viewWithHealth(view, older)).toEqual({ view, health: older });
 });

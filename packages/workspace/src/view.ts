@@ -132,8 +132,12 @@ export function podFactsOf(pod: PodReading): PodFacts {
   return { name, image, node, restartCount, lastTermination, termination };
 }
 
-/** The view with what its guest says to use; what the guest of another pod said is nothing about this one. */
-export function withUse(view: WorkspaceView, health: PodHealth | undefined): WorkspaceView {
-  if (!view.pod || !health?.use || health.podUid !== view.identity.podUid) return view;
-  return { ...view, pod: { ...view.pod, use: health.use } };
+/** The view beside what its guest says. What the guest of another pod said is nothing about this one, and is left out (L40). */
+export function viewWithHealth(
+  view: WorkspaceView,
+  health: PodHealth | undefined,
+): { readonly view: WorkspaceView; readonly health: PodHealth | undefined } {
+  if (health === undefined || health.podUid !== view.identity.podUid) return { view, health: undefined };
+  if (!view.pod || !health.use) return { view, health };
+  return { view: { ...view, pod: { ...view.pod, use: health.use } }, health };
 }

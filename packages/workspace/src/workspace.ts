@@ -66,7 +66,7 @@ export class Workspace {
   /** By the uid that their callers expect, and whose word it is: nobody joins the delete of what he did not mean, or may not. */
   readonly #deletes: StopFlights<boolean>;
 
-  /** @param lateCreates @param live those that all handles of this process share. */
+  /** `lateCreates`, `live`: those that all handles of this process share. */
   constructor(id: WorkspaceId, deps: WorkspaceDeps, lateCreates?: LateCreates, live?: LiveCalls) {
     this.id = id;
     this.#ws = new Handle(id, deps, lateCreates, live);

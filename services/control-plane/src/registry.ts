@@ -29,10 +29,10 @@ import {
   type ResumeWish,
   readThrough,
   type SuspendWish,
+  viewWithHealth,
   Workspace,
   type WorkspaceDeps,
   type WorkspaceView,
-  withUse,
 } from "@holdfast/workspace";
 import {
   type Entry,
@@ -158,9 +158,7 @@ export class WorkspaceRegistry {
     if (!view || workspace.state.t === "gone") {
       return { view: await this.#readThrough(id, caller), health: undefined };
     }
-    // What a guest says is shown beside its own pod only, its boot id too (L40).
-    const own = health?.podUid === view.identity.podUid ? health : undefined;
-    return { view: withUse(view, own), health: own };
+    return viewWithHealth(view, health);
   }
 
   /** As `read`, of an uncached read of the object that begins now; rejects where it cannot be read. */

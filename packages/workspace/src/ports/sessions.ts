@@ -160,6 +160,4 @@ export interface GuestSessions {
     wish: { readonly sessionId: SessionId; readonly attachmentId: AttachmentId; readonly clientClosed: boolean },
     within: Deadline,
   ): Promise<void>;
-  /** Attachments that are followed through this client. */
-  readonly liveAttachments: number;
 }

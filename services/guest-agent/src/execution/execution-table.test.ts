@@ -50,6 +50,20 @@ function tableOf(looks?: PathLook) {
   return { table, clock, root };
 }
 
+/** A file system that answers once the test lets it: `asked` tells that it was asked. */
+function heldLook() {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const looks: PathLook = {
+    async at(_, ask) {
+      asked.resolve();
+      await answer.promise;
+      return ask();
+    },
+  };
+  return { looks, asked, answer };
+}
+
 interface Delivery {
   readonly cwd?: string;
   readonly onDisconnect?: OnDisconnect;
@@ -239,15 +253,7 @@ describe("what makes two starts the same request", () => {
 
 describe("a start whose directory takes its time", () => {
   it("G5a is judged again after that look: of a holder superseded meanwhile nothing is begun, and its id stays free", async () => {
-    const asked = Promise.withResolvers<void>();
-    const answer = Promise.withResolvers<void>();
-    const looks: PathLook = {
-      async at(_, ask) {
-        asked.resolve();
-        await answer.promise;
-        return ask();
-      },
-    };
+    const { looks, asked, answer } = heldLook();
     const { table, root } = tableOf(looks);
     mkdirSync(join(root, "below"));
     const wish = wishOf("late", ["sh", "-c", `echo x >> ${root}/ran`], { cwd: "below" });
@@ -269,15 +275,7 @@ describe("a start whose directory takes its time", () => {
   });
 
   it("G5a refused to a superseded holder is not refused to the next, who joined it: it is begun for that one", async () => {
-    const asked = Promise.withResolvers<void>();
-    const answer = Promise.withResolvers<void>();
-    const looks: PathLook = {
-      async at(_, ask) {
-        asked.resolve();
-        await answer.promise;
-        return ask();
-      },
-    };
+    const { looks, asked, answer } = heldLook();
     const { table, root } = tableOf(looks);
     mkdirSync(join(root, "below"));
     const wish = wishOf("once", ["sh", "-c", `echo x >> ${root}/ran`], { cwd: "below" });
@@ -294,15 +292,7 @@ describe("a start whose directory takes its time", () => {
   });
 
   it("G6 joins a second start of its id: one process", async () => {
-    const asked = Promise.withResolvers<void>();
-    const answer = Promise.withResolvers<void>();
-    const looks: PathLook = {
-      async at(_, ask) {
-        asked.resolve();
-        await answer.promise;
-        return ask();
-      },
-    };
+    const { looks, asked, answer } = heldLook();
     const { table, root } = tableOf(looks);
     mkdirSync(join(root, "below"));
     const wish = wishOf("once", ["sh", "-c", `echo x >> ${root}/ran`], { cwd: "below" });

@@ -23,6 +23,7 @@ import { signalGroup } from "./signal-group.ts";
 import type { SignalName } from "./signals.ts";
 import type { StartWish } from "./start-wish.ts";
 import type { Input, InputTaken, InputTurn, StreamedInput } from "./streamed-input.ts";
+import { startHeld, survived, type ToldToEnd, unseen } from "./unconfirmed-end.ts";
 
 /** Why the agent ended a command. */
 export type EndCause = "cancelled" | "timed-out" | "client-closed" | "orphaned" | "agent-stopped";
@@ -169,7 +170,7 @@ export class Execution {
         () => this.#endUnasked(cause, graceMs, admit),
         () => undefined, // Nothing was begun.
       );
-      throw startHeld(this.wish.id);
+      throw startHeld(this.#told);
     }
     const program = this.#program;
     if (program === undefined || (await this.#isOver(program))) return false;
@@ -180,11 +181,11 @@ export class Execution {
     try {
       survivors = await this.#endAll(program, graceMs, admit);
     } catch (error) {
-      if (!(error instanceof EndingWithdrawn)) throw unseen(this.wish.id, error);
+      if (!(error instanceof EndingWithdrawn)) throw unseen(this.#told, error);
       admit(); // Told in its own numbers; one who may go on came too late for that ending, and begins another.
       return this.end(cause, graceMs, admit);
     }
-    if (survivors.length > 0) throw unconfirmed(this.wish.id, survivors);
+    if (survivors.length > 0) throw survived(this.#told, survivors);
     void this.#finish(program);
     await this.#leaderGone.promise;
     return true;
@@ -200,6 +201,10 @@ export class Execution {
       () => true, // Its starter is told; here there is nothing to end.
     );
     return await Promise.race([settled, late.promise]).finally(cancelLate);
+  }
+
+  get #told(): ToldToEnd {
+    return { kind: "execution", id: this.wish.id };
   }
 
   get #hasEnded(): boolean {
@@ -423,35 +428,6 @@ function notStreamed(id: string): AnsweredError {
     "INVALID_REQUEST",
     `Nothing was written: execution ${id} was not started with streamed_stdin, and has the input that came with its start.`,
     { field: "execution_id", execution_id: id },
-  );
-}
-
-/** A kill that the kernel has not carried out. */
-export function unconfirmed(id: string, survivors: readonly Process[]): AnsweredError {
-  const named = survivors.slice(0, leftoversNamedMax).map(({ pid, name }) => `${pid} (${name})`);
-  return new AnsweredError(
-    "CANCELLATION_UNCONFIRMED",
-    `Execution ${id} was told to end, and ${named.join(", ")} survived SIGKILL. What it did is not known; ask again.`,
-    { execution_id: id, survivors: named.join(",") },
-  );
-}
-
-/** It cannot be ended before the kernel has begun it. */
-function startHeld(id: string): AnsweredError {
-  return new AnsweredError(
-    "CANCELLATION_UNCONFIRMED",
-    `Execution ${id} was told to end, and its program is still being started: the kernel has not answered. It is ended as soon as it runs.`,
-    { execution_id: id, cause: "start-held" },
-  );
-}
-
-/** Nobody could look whether a kill was carried out. */
-function unseen(id: string, error: unknown): AnsweredError {
-  const why = messageOf(error);
-  return new AnsweredError(
-    "CANCELLATION_UNCONFIRMED",
-    `Execution ${id} was told to end, and the guest could not look at its processes (${why}). Whether it runs is not known; ask again.`,
-    { execution_id: id, cause: why },
   );
 }
 

@@ -8,15 +8,9 @@ import {
 } from "@holdfast/api/holdfast/guest/v1/execution_pb";
 import { type AgentStream, AnsweredError, type CallerEnd } from "@holdfast/guest-link";
 import { durationOf } from "./duration.ts";
-import {
-  type Departure,
-  type EndCause,
-  type Execution,
-  type ExitResult,
-  type Owner,
-  unconfirmed,
-} from "./execution.ts";
+import type { Departure, EndCause, Execution, ExitResult, Owner } from "./execution.ts";
 import type { Channel } from "./output-log.ts";
+import { survived } from "./unconfirmed-end.ts";
 
 type EventInit = NonNullable<MessageInitShape<typeof ExecutionEventSchema>["event"]>;
 
@@ -145,7 +139,7 @@ export class OutputFollower implements Owner {
     const { state, log, wish } = this.#execution;
     if (state.t === "unconfirmed") {
       this.#over = true;
-      this.#done.reject(unconfirmed(wish.id, state.survivors));
+      this.#done.reject(survived({ kind: "execution", id: wish.id }, state.survivors));
     } else if (state.t === "ended") {
       this.#over = true;
       if (this.#position < log.end) this.#gap(log.end, GapReason.MAX_OUTPUT);

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { leftoversNamedMax, sessionKillAnswerMs } from "@holdfast/contract";
-import { AnsweredError } from "@holdfast/guest-link";
+import { sessionKillAnswerMs } from "@holdfast/contract";
 import type { Belonging } from "../execution/belonging.ts";
 import { membersOf } from "../execution/members.ts";
 import { type Process, signalProcess } from "../execution/processes.ts";
+import { survived, type ToldToEnd, unseen } from "../execution/unconfirmed-end.ts";
 import type { Session } from "./session.ts";
 
 const scanFirstMs = 2;
@@ -17,14 +17,15 @@ const scanMaxMs = 40;
 export async function endSession(session: Session, signal: NodeJS.Signals, admit: () => void): Promise<void> {
   const { belonging, wish } = session;
   if (belonging === undefined) return; // It never ran.
+  const told = { kind: "session", id: wish.id } as const;
   const endsAtMs = performance.now() + sessionKillAnswerMs;
   for (let waitMs = scanFirstMs; ; waitMs = Math.min(scanMaxMs, waitMs * 2)) {
-    const left = await look(belonging, wish.id);
+    const left = await look(belonging, told);
     admit();
     for (const member of left) signalProcess(member, signal);
     if (left.length === 0 || signal !== "SIGKILL") break;
     const restMs = endsAtMs - performance.now();
-    if (restMs <= 0) throw survived(wish.id, left);
+    if (restMs <= 0) throw survived(told, left);
     await delay(Math.min(waitMs, restMs));
   }
   const late = new AbortController();
@@ -33,24 +34,10 @@ export async function endSession(session: Session, signal: NodeJS.Signals, admit
   late.abort();
 }
 
-async function look(belonging: Belonging, id: string): Promise<readonly Process[]> {
+async function look(belonging: Belonging, told: ToldToEnd): Promise<readonly Process[]> {
   try {
     return await membersOf(belonging);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new AnsweredError(
-      "CANCELLATION_UNCONFIRMED",
-      `Session ${id} was told to end, and the guest could not look at its processes (${why}). Whether it runs is not known; ask again.`,
-      { session_id: id, cause: why },
-    );
+    throw unseen(told, error);
   }
-}
-
-function survived(id: string, left: readonly Process[]): AnsweredError {
-  const named = left.slice(0, leftoversNamedMax).map(({ pid, name }) => `${pid} (${name})`);
-  return new AnsweredError(
-    "CANCELLATION_UNCONFIRMED",
-    `Session ${id} was told to end, and ${named.join(", ")} survived SIGKILL. What it did is not known; ask again.`,
-    { session_id: id, survivors: named.join(",") },
-  );
 }

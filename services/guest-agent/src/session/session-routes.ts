@@ -23,6 +23,7 @@ import { send } from "../execution/processes.ts";
 import { notPermitted } from "../execution/signal-group.ts";
 import { parseSignal } from "../execution/signals.ts";
 import { invalid } from "../execution/start-wish.ts";
+import { startHeld } from "../execution/unconfirmed-end.ts";
 import { expectBoot } from "../expect-boot.ts";
 import type { CallEpoch, EndHeld, Fence } from "../fence/fence.ts";
 import { endSession } from "./end-session.ts";
@@ -127,11 +128,7 @@ async function startedToEnd(
   } catch (error) {
     opening.endOnceStarted(end.signal, end.admit);
     if (!within.expired) throw error;
-    throw new AnsweredError(
-      "CANCELLATION_UNCONFIRMED",
-      `Session ${id} was told to end, and its program is still being started: the kernel has not answered. It is ended as soon as it runs.`,
-      { session_id: id, cause: "start-held" },
-    );
+    throw startHeld({ kind: "session", id });
   }
 }
 
